@@ -1,0 +1,31 @@
+"""One plain function per figure: numbers and names in, plain data out. The page, a notebook and a test call the same ones.
+
+Every function returns a *view*: a dict of strings, numbers, lists and dicts, ready for JSON, which `scalebook.figures` draws.
+"""
+
+from scalebook.explore.arrays import sharded_array
+from scalebook.explore.comparisons import agreement
+from scalebook.explore.flows import latency, plan, plan_times
+from scalebook.explore.machines import torus
+from scalebook.explore.quantities import bars, stacks, times
+from scalebook.explore.rooflines import matmul_roofline, roofline
+from scalebook.explore.steps import collective
+from scalebook.explore.tpus import memory_levels, systolic, tiles
+
+__all__ = [
+    "agreement",
+    "bars",
+    "collective",
+    "latency",
+    "matmul_roofline",
+    "memory_levels",
+    "plan",
+    "plan_times",
+    "roofline",
+    "sharded_array",
+    "stacks",
+    "systolic",
+    "tiles",
+    "times",
+    "torus",
+]

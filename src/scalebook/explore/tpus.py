@@ -1,0 +1,151 @@
+"""What the figures of the chapter on TPUs show: a systolic array at work, arrays in their tiles, and the levels of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from scalebook.errors import SizeError, unknown
+from scalebook.hardware import chip as chip_of
+from scalebook.hierarchy import levels
+from scalebook.systolic import Run, State, cycles as cycle_count, simulate
+from scalebook.tiling import padding
+from scalebook.units import binary, digits, si
+
+View = dict[str, Any]
+MOST_SIDE, MOST_ROWS = 8, 32  # of an array that is drawn, and of the matrix that passes through it
+
+
+def systolic(
+    rows: int = 8,
+    dim: int | tuple[int, int] = 4,
+    *,
+    tiles: int = 1,
+    cycle: int | None = None,
+    cycles: Sequence[int] | None = None,
+) -> View:
+    """A systolic array at a few telling cycles, or at one: `cycle`, a step of a stepper.
+
+    `rows` of A pass through an array of `dim` cells (one number, or rows and columns) that holds `tiles` tiles of weights in turn.
+
+    >>> view = systolic(8, 4)
+    >>> view["total"], [p["cycle"] for p in view["panels"]], view["busy"][10]
+    (18, [2, 4, 6, 10, 14, 17], 16)
+
+    Raises SizeError for more than 8 × 8 cells, 32 rows or 4 tiles, and for a cycle that does not occur.
+    """
+    R, C = (dim, dim) if isinstance(dim, int) else dim
+    if not (1 <= R <= MOST_SIDE and 1 <= C <= MOST_SIDE and 1 <= rows <= MOST_ROWS and 1 <= tiles <= 4):
+        raise SizeError(
+            f"a picture shows 1 to {MOST_SIDE} rows and columns of cells, 1 to {MOST_ROWS} rows of A and up to 4 tiles; found {R} x {C} cells, "
+            f"{rows} rows, {tiles} tiles"
+        )
+    run = simulate([[1] * R for _ in range(rows)], [[1] * (C * tiles) for _ in range(R)], dim=(R, C))
+    total = cycle_count(rows, R, C * tiles, dim=(R, C))
+    chosen = [cycle] if cycle is not None else list(cycles) if cycles is not None else _telling(run)
+    wrong = [n for n in chosen if not 0 <= n < total]
+    if wrong:
+        raise SizeError(f"cycle {wrong[0]} does not occur: this run has cycles 0 to {total - 1}")
+    return {
+        "shape": [R, C],
+        "rows": rows,
+        "tiles": tiles,
+        "total": total,
+        "busy": list(run.busy),
+        "useful": rows * R * C * tiles / (R * C * total),
+        "panels": [_panel(run.states[n], run, rows) for n in chosen],
+    }
+
+
+def _telling(run: Run) -> list[int]:
+    """Half-way through the first weights, first number in, the wave, the fullest, the drain, the last sum out."""
+    R, C = run.shape
+    fullest = max(range(run.cycles), key=lambda n: (run.busy[n], -abs(n - run.cycles // 2)))
+    last_fed = run.cycles - (R + C - 1)
+    return sorted({R // 2, R, R + min(2, R - 1), fullest, last_fed + (R + C - 2) // 2, run.cycles - 1})
+
+
+def _panel(state: State, run: Run, rows: int) -> View:
+    R, C = run.shape
+    phase = (
+        "weights move in" if state.busy == 0 and state.cycle < R
+        else "all at work" if state.busy == R * C
+        else "filling" if state.cycle < R + R + C - 2 and state.busy >= run.busy[state.cycle - 1]
+        else "draining" if state.cycle > run.cycles - (R + C)
+        else "at work"
+    )  # fmt: skip
+    cells = [
+        [
+            {"row": cell.row, "held": cell.weight is not None or cell.waiting is not None, "moving": cell.moving is not None,
+             "tile": cell.tile, "next": cell.weight is not None and cell.waiting is not None}
+            for cell in line
+        ]
+        for line in state.cells
+    ]  # fmt: skip
+    outputs = [{"row": out.row, "column": out.column, "tile": out.tile} for out in state.outputs]
+    return {"cycle": state.cycle, "phase": phase, "busy": state.busy, "cells": cells, "outputs": outputs}
+
+
+def tiles(arrays: Iterable[Any] | Mapping[str, Any]) -> View:
+    """Arrays in the tiles in which a TPU keeps them: (shape, dtype) or (shape, dtype, minor_to_major), or a mapping of names to such.
+
+    >>> [(a["padded"], a["factor_text"]) for a in tiles([((100, 200), "fp32"), ((128, 4), "int32")])["arrays"]]
+    [([104, 256], '1.33×'), ([128, 128], '32×')]
+
+    Each is shown by its two fastest dimensions. Raises SizeError for an array of one dimension, or with none in the list.
+    """
+    named = list(arrays.items()) if isinstance(arrays, Mapping) else [("", a) for a in arrays]
+    if not named:
+        raise SizeError("a picture of tiles needs at least one array; found none")
+    return {"arrays": [_tiled(name, *entry) for name, entry in named]}
+
+
+def _tiled(name: str, shape: Sequence[int], dtype: str = "fp32", minor_to_major: Any = None) -> View:
+    if len(shape) < 2:
+        raise SizeError(f"a picture of tiles shows arrays of two dimensions or more; found {tuple(shape)}")
+    p = padding(shape, dtype, minor_to_major=minor_to_major)
+    lanes, rows = p.minor_to_major[:2]
+    others = 1
+    for i in p.minor_to_major[2:]:
+        others *= p.shape[i]
+    return {
+        "name": name,
+        "text": f"{p.dtype}[{', '.join(f'{n:,}' for n in p.shape)}]",
+        "rows": p.shape[rows],
+        "lanes": p.shape[lanes],
+        "padded": [p.padded[rows], p.padded[lanes]],
+        "tile": [p.tile.rows, p.tile.lanes],
+        "others": others,
+        "factor": float(p.factor),
+        "factor_text": f"{digits(float(p.factor))}×",
+        "bytes_text": binary(p.nbytes),
+        "padded_text": binary(p.padded_nbytes),
+    }
+
+
+def memory_levels(chip: Any = "v5e", nbytes: float | None = None, *, only: Iterable[str] = ()) -> View:
+    """What each level of a TPU holds, and how fast one chip gets at it; with `nbytes`, how long those take.
+
+    >>> [level["rate_text"].replace("\\u00a0", " ") for level in memory_levels("v5e")["levels"]]
+    ['unknown', '17.8 TB/s', '819 GB/s', '180 GB/s', '16 GB/s', '2.5 GB/s']
+
+    `only` names the levels to show. Raises HardwareError for a chip that is no TPU.
+    """
+    found = levels(chip)
+    wanted = list(only)
+    for key in wanted:
+        if key not in {x.key for x in found}:
+            raise unknown("level of memory", key, [x.key for x in found], SizeError)
+    made = []
+    for x in found:
+        if wanted and x.key not in wanted:
+            continue
+        seconds = None if nbytes is None else x.seconds(nbytes)
+        made.append(
+            {"key": x.key, "name": x.name, "what": x.what, "nbytes": x.nbytes, "rate": x.bytes_per_s, "holds_text": binary(x.nbytes),
+             "rate_text": si(x.bytes_per_s, "B/s"), "seconds": seconds, "seconds_text": si(seconds, "s"), "colour": _COLOUR[x.key]}
+        )  # fmt: skip
+    return {"chip": chip_of(chip).name, "levels": made, "moved": None if nbytes is None else si(nbytes, "B")}
+
+
+_COLOUR = {"vreg": "math", "vmem": "hbm", "hbm": "hbm", "ici": "ici", "host": "dcn", "dcn": "dcn"}

@@ -1,0 +1,156 @@
+"""Curves on two logarithmic axes, named at their ends; the ranges in which each is lowest are tinted, and turning points are marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from scalebook.figures.placing import Box, Placer
+from scalebook.figures.svg import (
+    Picture,
+    Scale,
+    axis_x,
+    axis_y,
+    circle,
+    escape,
+    fill,
+    line,
+    log_ticks,
+    path,
+    rect,
+    stroke,
+    text,
+    text_width,
+)
+from scalebook.units import count, plural, si
+
+__all__ = ["describe", "draw", "label"]
+
+View = Mapping[str, Any]
+LEFT, TOP, BOTTOM, APART = 58, 46, 300, 16
+
+
+def draw(view: View, width: float) -> Picture:
+    """The chart; names of lines stand at the right, each joined to the end of its line, or below where they are long."""
+    names = max(text_width(c["name"], 12, bold=True) for c in view["lines"])
+    beside = names + 28 <= 0.36 * width
+    right = width - names - 28 if beside else width - 8
+    points = [p for c in view["lines"] for p in c["points"]]
+    x = Scale(min(p[0] for p in points), max(p[0] for p in points), LEFT, right, log=True)
+    low, high = min(p[1] for p in points), max(p[1] for p in points)
+    y = Scale(low / 1.5, high * 1.5, BOTTOM, TOP, log=True)
+    body = [_regimes(view, x)]
+    body.append(axis_y(y, LEFT, right, log_ticks(y.low, y.high, 6), _shown(view["y"]["unit"]), view["y"]["name"]))
+    body.append(
+        axis_x(x, BOTTOM, log_ticks(x.low, x.high, 8 if width >= 480 else 3 if beside else 4), _shown(view["x"]["unit"]), "")
+    )
+    body.append(text(right, BOTTOM + 35, f"{view['x']['name']} →", cls="sb-tick", text_anchor="end"))
+    for c in view["lines"]:
+        body.append(path([(x(a), y(b)) for a, b in c["points"]], cls="sb-slope", style=_drawn(c)))
+    body += [_marks(view, x, y, right), _boundaries(view, x)]
+    if beside:
+        return Picture(width, BOTTOM + 44.0, "".join([*body, _ends(view, y, right)]))
+    for row, c in enumerate(
+        sorted(view["lines"], key=lambda c: -float(c["points"][-1][1]))
+    ):  # from the highest end to the lowest, as in the chart
+        at = BOTTOM + 62 + 18 * row
+        body.append(line(0, at, 18, at, cls="sb-lead-line", style=_drawn(c)))
+        body.append(text(24, at + 4, c["name"], size=12, cls="sb-strong"))
+    return Picture(width, BOTTOM + 56.0 + 18 * len(view["lines"]), "".join(body))
+
+
+def _drawn(c: View) -> str:
+    """How a line is drawn, in the chart and in its key."""
+    return stroke(c["colour"]) + (";stroke-dasharray:5 4" if c.get("dashed") else "")
+
+
+def _shown(unit: str) -> Callable[[float], str]:
+    return (lambda v: si(v, unit)) if unit else (lambda v: count(v) if v < 1e5 else si(v))
+
+
+def _regimes(view: View, x: Scale) -> str:
+    parts = []
+    for r in view["regimes"]:
+        parts.append(rect(x(r["low"]), TOP, x(r["high"]) - x(r["low"]), BOTTOM - TOP, style=fill(r["colour"]), cls="sb-tint"))
+    return "".join(parts)
+
+
+def _boundaries(view: View, x: Scale) -> str:
+    """Where one plan overtakes another, with the size."""
+    parts, names = [], []
+    placer = Placer(Box(x.start, TOP, x.end, BOTTOM))
+    for r in view["regimes"][1:]:
+        at = x(r["low"])
+        words = f"{view['letter']} = {count(round(r['low']))}"
+        wide = text_width(words, 12, bold=True)
+        parts.append(line(at, TOP, at, BOTTOM, cls="sb-guide"))
+        boxes = [Box(left, BOTTOM - up, left + wide, BOTTOM - up + 16) for up in (20, 38, 56) for left in (at + 6, at - 6 - wide)]
+        best = boxes[placer.place(boxes)[0]]
+        names.append(text(best.left, best.top + 12, words, size=12, cls="sb-strong sb-halo"))
+    return "".join(parts + names)
+
+
+def _marks(view: View, x: Scale, y: Scale, right: float) -> str:
+    """Turning points: a dot, and what it is, where it covers least."""
+    placer = Placer(Box(LEFT, TOP, right, BOTTOM))
+    for c in view["lines"]:
+        placer.block_line([(x(a), y(b)) for a, b in c["points"]])
+    parts = []
+    for m in view["marks"]:
+        cx, cy, wide = x(m["x"]), y(m["y"]), text_width(m["text"], 12, bold=True)
+        placer.block(Box(cx - 7, cy - 7, cx + 7, cy + 7))
+        boxes = [
+            Box(cx + dx, cy + dy, cx + dx + wide, cy + dy + 16)
+            for dy in (10, -26, 22, -38)
+            for dx in (-wide / 2, 4, -wide - 4, 16, -wide - 16)
+        ]
+        best, _ = placer.place(boxes, near=(cx, cy))
+        parts.append(circle(cx, cy, 6, style=fill(m["colour"]), cls="sb-handle"))
+        parts.append(text(boxes[best].left, boxes[best].top + 12, m["text"], size=12, cls="sb-strong sb-halo"))
+    return "".join(parts)
+
+
+def _ends(view: View, y: Scale, right: float) -> str:
+    """Names at the ends of lines, kept apart, each joined to its line."""
+    ends = sorted(((y(c["points"][-1][1]), c) for c in view["lines"]), key=lambda end: end[0])
+    at = [e for e, _ in ends]
+    for i in range(1, len(at)):
+        at[i] = max(at[i], at[i - 1] + APART)
+    over = at[-1] - BOTTOM
+    if over > 0:
+        at = [a - over for a in at]
+    parts = []
+    for (end, c), place in zip(ends, at, strict=True):
+        parts.append(path([(right + 1, end), (right + 8, place), (right + 18, place)], style=_drawn(c), cls="sb-lead-line"))
+        parts.append(text(right + 23, place + 4, c["name"], size=12, cls="sb-strong"))
+    return "".join(parts)
+
+
+def label(view: View) -> str:
+    """The fixed description of the picture."""
+    names = ", ".join(c["name"] for c in view["lines"])
+    return f"{view['subject']}: curves on two logarithmic axes, {view['y']['name']} against {view['x']['name']}, for {names}."
+
+
+def describe(view: View) -> str:
+    """Who is fastest where; or where latency and bandwidth take equally long."""
+    if view["marks"]:
+        said = [
+            f"<b>{escape(m['name'])}</b>: {si(m['fixed'], 's')} however small the array, and as long again for the bytes at {escape(m['text'])}"
+            for m in view["marks"]
+        ]
+        return f"{escape(view['subject'])}. {'; '.join(said)}."
+    letter, said = escape(view["letter"]), []
+    for i, r in enumerate(view["regimes"]):
+        where = (
+            "throughout"
+            if len(view["regimes"]) == 1
+            else f"up to {letter} = {count(round(r['high']))}"
+            if i == 0
+            else f"from {letter} = {count(round(r['low']))}"
+        )
+        moves = view["lines"][r["line"]]["moves"]
+        said.append(f"{where} <b>{escape(r['name'])}</b>" + (f" ({escape('; '.join(moves))})" if moves else ""))
+    if not said:
+        return f"{escape(view['subject'])}: {plural(len(view['lines']), 'line')}."
+    return f"{escape(view['subject'])}. Fastest: {'; '.join(said)}."

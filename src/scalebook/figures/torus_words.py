@@ -1,0 +1,112 @@
+"""What the torus figure says: its sentence, its label, and the words over each grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scalebook.figures.roofline_words import listed
+from scalebook.figures.svg import escape
+from scalebook.units import digits, plural
+
+
+def size_words(view: Mapping[str, Any]) -> str:
+    """The chip and the shape: TPU v5e 4x4."""
+    return f"{view['chip']} {view['spec'].partition(':')[2]}"
+
+
+def place_words(place: Sequence[int]) -> str:
+    """A chip by its coordinates.
+
+    >>> place_words([0, 3])
+    'chip (0, 3)'
+    """
+    return f"chip ({', '.join(map(str, place))})"
+
+
+def wrap_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
+    """Which axes close into rings."""
+    wraps = [w for w, n in zip(grid["wraps"], view["shape"], strict=True) if n > 1]
+    if not wraps:
+        return "one chip, no links"
+    if not any(wraps):
+        return "no wraparound"
+    if all(wraps):
+        return "all axes wrap around" if len(wraps) > 2 else "both axes wrap around" if len(wraps) == 2 else "it wraps around"
+    names = [name for name, w in zip(view["names"], grid["wraps"], strict=True) if w]
+    return f"only {' and '.join(names)} wraps around"
+
+
+def grid_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
+    """The name of a grid: torus or mesh, and, beside another one, which of the two this slice is."""
+    if max(view["shape"]) == 1:
+        return "one chip, no links"
+    name = "torus" if any(grid["wraps"]) else "mesh"
+    said = f"*{name}*: {wrap_words(view, grid)}"
+    return said if len(view["grids"]) == 1 else f"{said}{' (as it is)' if grid['real'] else ' (to compare)'}"
+
+
+def distance_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
+    """How far the farthest chip is, and the mean of all."""
+    what = "farthest" if view["from"] else "farthest pair"
+    return f"{what} {plural(grid['farthest'], 'hop')}, mean {digits(grid['mean'])}"
+
+
+def label(view: Mapping[str, Any]) -> str:
+    """The fixed description of the picture."""
+    shape = " by ".join(map(str, view["shape"]))
+    grids = " beside ".join(f"a {grid_words(view, g).replace('*', '')}" for g in view["grids"])
+    return f"{size_words(view)}: {shape} chips and the links between them, {grids}."
+
+
+def describe(view: Mapping[str, Any]) -> str:
+    """How far the chips are apart, and where mesh axes lie."""
+    said = [_distances(view)] if view["from"] or not view["mesh"] else []
+    if view["mesh"]:
+        said.append(f"On {escape(size_words(view))}, {listed([_axis(view, m) for m in view['mesh']])}.")
+    if view["slices"] > 1:
+        said.append(f"This is one of {view['slices']} slices; between them there is the data-center network.")
+    return " ".join(said)
+
+
+def _distances(view: Mapping[str, Any]) -> str:
+    start = f"From {place_words(view['from'])}" if view["from"] else "From any chip"
+    first, *other = view["grids"]
+    if not other:
+        shown = wrap_words(view, first)
+        return (
+            f"{start} of {escape(size_words(view))} the farthest chip is <b>{plural(first['farthest'], 'hop')}</b> away, "
+            f"the mean {digits(first['mean'])}; {shown}."
+        )
+    (second,) = other
+    if first["hops"] == second["hops"]:
+        return f"{start} wraparound changes nothing: at most <b>{plural(first['farthest'], 'hop')}</b>, {digits(first['mean'])} on average."
+    return (
+        f"{start} the farthest chip is <b>{plural(first['farthest'], 'hop')}</b> away with wraparound and "
+        f"<b>{plural(second['farthest'], 'hop')}</b> without; the mean falls from {digits(second['mean'])} to {digits(first['mean'])}, "
+        f"and a cut through the middle crosses <b>{plural(first['cut']['links'], 'link')}</b> instead of <b>{second['cut']['links']}</b>."
+    )
+
+
+def _axis(view: Mapping[str, Any], axis: Mapping[str, Any]) -> str:
+    """Where a mesh axis lies: <b>X</b> = 4 on ici0."""
+    return f'<b class="sb-key-{axis["colour"]}">{escape(axis["axis"])}</b> = {axis["size"]} lies on {on_words(view, axis)}'
+
+
+def on_words(view: Mapping[str, Any], axis: Mapping[str, Any]) -> str:
+    """The physical axes under a mesh axis, outer to inner, with the share of each."""
+    parts = []
+    for p in axis["pieces"]:
+        name, whole = view["names"][p["along"]], view["shape"][p["along"]]
+        if p["size"] == whole:
+            parts.append(name)
+        elif p["stride"] > 1:
+            parts.append(f"every {_nth(p['stride'])} chip of {name}")
+        else:
+            parts.append(f"runs of {p['size']} on {name}")
+    parts += [{"core": "the devices of a chip", "dcn": "the slices"}.get(name, name) for name in axis["beyond"]]
+    return " and ".join(parts) or "nothing"
+
+
+def _nth(n: int) -> str:
+    return "other" if n == 2 else f"{n}rd" if n == 3 else f"{n}th"
