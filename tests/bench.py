@@ -1,0 +1,99 @@
+"""Speed goals beside what this machine does: `make bench`. Each line is measured in fresh processes, the best of a few."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+from scalebook.units import si
+
+MESH = "m = sb.mesh({'X': 16, 'Y': 16}, on='v5e:16x16')"
+SIZES = "{'B': 65536, 'D': 8192, 'F': 28672}"
+
+# what, goal in seconds, preparation (not timed), code (timed), runs in one process
+GOALS = (
+    ("import scalebook", 0.1, "", "import scalebook", 1),
+    ("first chip: the catalogue is read", 0.1, "import scalebook as sb", "sb.chip('v5e')", 1),
+    ("a chip, again", 10e-6, "import scalebook as sb; sb.chip('v5e')", "sb.chip('v5e')", 1000),
+    ("topology and mesh on two axes", 0.05, "import scalebook as sb; sb.chip('v5e')", MESH, 1),
+    ("roofline of a matmul", 50e-6, "import scalebook as sb; sb.chip('v5e')", "sb.matmul_time(1024, 8192, 8192, 'v5e')", 1000),
+    (
+        "einsum on two axes, first time",
+        0.05,
+        f"import scalebook as sb; import scalebook.products; {MESH}",
+        f"sb.einsum('In[B_X, D_Y] * W[D_X, F_Y] -> Out[B_X, F_Y]', {SIZES}, m).time",
+        1,
+    ),
+    (
+        "einsum on three axes, first time",
+        0.5,
+        "import scalebook as sb; import scalebook.products; m = sb.mesh({'X': 4, 'Y': 4, 'Z': 4})",
+        f"sb.einsum('In[B_XZ, D_Y] * W[D_X, F_Y] -> Out[B_XZ, F_Y]', {SIZES}, m).bytes",
+        1,
+    ),
+    (
+        "einsum, the same pattern again",
+        1e-3,
+        f"import scalebook as sb; {MESH}; sb.einsum('In[B_X, D_Y] * W[D_X, F_Y] -> Out[B_X, F_Y]', {SIZES}, m).time",
+        "sb.einsum('In[B_X, D_Y] * W[D_X, F_Y] -> Out[B_X, F_Y]', {'B': 32768, 'D': 8192, 'F': 28672}, m).time",
+        100,
+    ),
+    (
+        "an all-gather's time",
+        0.2e-3,
+        f"import scalebook as sb; {MESH}; sb.all_gather(2**30, m, 'XY')",
+        "sb.all_gather(2**29, m, 'XY')",
+        200,
+    ),
+    (
+        "drawing a roofline",
+        16e-3,
+        "import scalebook as sb; f = sb.figures.roofline('v5e'); f._repr_html_()",
+        "sb.figures.roofline('v5e')._repr_html_()",
+        50,
+    ),
+    (
+        "scalebook chips, the whole command",
+        0.4,
+        "import subprocess, sys",
+        "subprocess.run([sys.executable, '-m', 'scalebook', 'chips'], capture_output=True, check=True)",
+        1,
+    ),
+)
+
+_TIMED = """
+import time
+{before}
+start = time.perf_counter()
+for _ in range({runs}):
+    {code}
+print((time.perf_counter() - start) / {runs})
+"""
+
+
+def measure(before: str, code: str, runs: int, *, repeat: int = 3) -> float:
+    """Seconds of one run of the code, the best of a few fresh processes."""
+    program = _TIMED.format(before=before, code=code, runs=runs)
+    seconds = []
+    for _ in range(repeat):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise SystemExit(f"cannot measure {code!r}:\n{done.stderr}")
+        seconds.append(float(done.stdout))
+    return min(seconds)
+
+
+def main() -> None:
+    """The table; a goal that is missed says so and fails nothing, since another machine would give another verdict."""
+    print(f"{'':<38}{'goal':>10}{'measured':>12}")
+    start = time.perf_counter()
+    for what, goal, before, code, runs in GOALS:
+        seconds = measure(before, code, runs)
+        verdict = "" if seconds <= goal else f"   {seconds / goal:.1f} times the goal"
+        print(f"{what:<38}{si(goal, 's'):>10}{si(seconds, 's'):>12}{verdict}")
+    print(f"measured in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
