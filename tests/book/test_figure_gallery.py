@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
@@ -150,6 +152,21 @@ def sharding_gallery() -> list[figures.Figure]:
     ]
 
 
+def measured_gallery() -> list[figures.Figure]:
+    """Machines and runs as a build may measure them: the picture must be legible wherever the points fall."""
+    draw = random.Random(1)
+    made = []
+    for _ in range(80):
+        machine = {"math": 10 ** draw.uniform(10, 12.2), "hbm": 10 ** draw.uniform(9.3, 11.3)}
+        runs = {}
+        for rows, low, high in ((1, 0.6, 8), (4, 0.8, 15), (256, 0.6, 6)):
+            work = sb.matmul_work(rows, 4096, 4096, a="fp32", b="fp32", out="fp32")
+            slower = math.exp(draw.uniform(math.log(low), math.log(high)))
+            runs[f"{rows} row" + "s" * (rows > 1)] = (work, work.over(machine).lower * slower)
+        made.append(figures.roofline({"the build machine": machine}, points=runs, dtype="fp32"))
+    return made
+
+
 @pytest.fixture(scope="module")
 def own_browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -158,7 +175,7 @@ def own_browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.mark.parametrize("shelf", [gallery, sharding_gallery], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shelf", [gallery, sharding_gallery, measured_gallery], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [680, 358])
 def test_every_text_is_inside_apart_and_legible(

@@ -36,6 +36,7 @@ __all__ = ["describe", "draw", "label"]
 
 LEFT, TOP, BOTTOM = 52, 34, 300
 NAMED = 0.7  # of the chart's width, which a point's name may take; the readout has it whole
+CROWDED = 100  # from this cost on (`Placer.cost`) a label covers another, or leaves the picture
 TIMED = 6  # more points than this get no bars
 SHARES = (0.42, 0.25, 0.6, 0.14, 0.78, 0.33, 0.5, 0.7, 0.2)  # where on its slope a name may stand
 STEPS = (-1, -0.6, -0.2, 0.2, 0.6, 1)  # along a slope's name, in halves of its length
@@ -264,6 +265,15 @@ class _Chart:
         places += [(x, py + dy, a) for dy in (-high - 12, 14, 40, 70) for x, a in edges]
         shift = {"start": 0.0, "middle": 0.5, "end": 1.0}
         boxes = [Box(x - wide * shift[a], y, x + wide * (1 - shift[a]), y + high) for x, y, a in places]
+        if all(self.placer.cost(box) > CROWDED for box in boxes):  # no room near the point: the nearest there is in the picture
+            left, top, right, bottom = self.placer.frame
+            grid = [
+                Box(x, y, x + wide, y + high)
+                for y in range(int(top), int(bottom - high), 8)
+                for x in range(int(left), int(right - wide), 16)
+            ]
+            places += [(box.left, box.top, "start") for box in grid]
+            boxes += grid
         index, _ = self.placer.place(boxes, near=(px, py))
         x, y, anchor = places[index]
         return "".join(
