@@ -17,7 +17,6 @@ from scalebook.layouts import Layout
 Axes = tuple[tuple[str, int], ...]  # the mesh axes in play and their sizes, all above 1
 Dims = tuple[tuple[str, ...], ...]
 Limits = tuple[int, ...]  # for each dimension, gcd(its size, devices): what its shard count must divide
-MOVES = ("slice", "all-gather", "all-to-all", "reduce-scatter", "all-reduce", "permute")
 
 
 class Edge(NamedTuple):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalebook.errors import MeshError, ScalebookError
+from scalebook.factors import primes
 from scalebook.meshes import Mesh, mesh as mesh_of
 
 MOST_DEVICES = 2**22
@@ -172,15 +173,6 @@ def prime_axes(mesh: Mapping[str, int]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for axis, size in mesh.items():
-        primes = tuple(_primes(size))
-        found.update({axis: size} if len(primes) < 2 else {f"{axis}{i}": p for i, p in enumerate(primes)})
+        parts = primes(size)
+        found.update({axis: size} if len(parts) < 2 else {f"{axis}{i}": p for i, p in enumerate(parts)})
     return found
-
-
-def _primes(n: int) -> Iterable[int]:
-    p = 2
-    while n > 1:
-        while n % p == 0:
-            yield p
-            n //= p
-        p += 1
