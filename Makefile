@@ -14,11 +14,11 @@ export IPYTHONDIR := $(CURDIR)/$(VENV)/ipython
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONPATH PYTHONHOME
 
-.PHONY: book serve test lint bench lock clean distclean
+.PHONY: book serve test lint bench notebooks lock clean distclean
 .DELETE_ON_ERROR:
 
 # A build that failed keeps nothing: a page that was read with a warning would otherwise count as read.
-book: $(VENV)/installed
+book: $(VENV)/installed $(VENV)/node/installed
 	@SCALEBOOK_STYLES=page $(BIN)/jupyter-book build . --path-output book -W -n --keep-going -q >/dev/null || { rm -rf book/_build/.doctrees; exit 1; }
 	@echo "The site: $(SITE)/index.html   (make serve opens it)"
 
@@ -38,6 +38,10 @@ lint: $(VENV)/installed
 
 bench: $(VENV)/installed
 	@$(BIN)/python tests/bench.py
+
+# The chapters and their exercises as notebooks; a test fails where one that is committed is stale.
+notebooks: $(VENV)/installed
+	@$(BIN)/python book/_ext/notebooks.py
 
 # The environment: made once, from exact versions with their hashes, and again when those change.
 $(VENV)/installed: constraints.txt pyproject.toml
@@ -66,9 +70,14 @@ $(VENV)/installed: constraints.txt pyproject.toml
 	echo 'c.IPKernelApp.log_level = 40  # not a word about TCP on every page: the kernels are local' > $(VENV)/etc/ipython/ipython_kernel_config.py; \
 	touch $@
 
+# Pyodide, which runs the library in the page; by the machine's npm, else by that of a package of PyPI.
+$(VENV)/node/installed: book/live/package-lock.json book/live/node.txt book/live/install.py | $(VENV)/installed
+	@$(BIN)/python book/live/install.py $(VENV)/node
+	@touch $@
+
 # New versions: the constraints again, universal and with hashes. Needs uv (https://docs.astral.sh/uv/).
 lock:
-	uv pip compile pyproject.toml --group book --group test --extra plots --extra fast --extra yaml --extra lab \
+	uv pip compile pyproject.toml --group book --group test --extra plots --extra fast --extra yaml --extra lab --extra widgets \
 	  --universal --python-version 3.11 --generate-hashes --no-emit-index-url -o constraints.txt
 
 clean:

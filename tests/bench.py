@@ -1,10 +1,12 @@
-"""Speed goals beside what this machine does: `make bench`. Each line is measured in fresh processes, the best of a few."""
+"""Speed goals beside what this machine does: `make bench`. Each line is measured in fresh processes, the best of a few; then the pages."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from scalebook.units import si
 
@@ -84,14 +86,23 @@ def measure(before: str, code: str, runs: int, *, repeat: int = 3) -> float:
     return min(seconds)
 
 
+def rows() -> Iterator[tuple[str, float, float, str]]:
+    """What, goal, measured, unit: of the library in fresh processes, then of the built pages in a browser."""
+    for what, goal, before, code, runs in GOALS:
+        yield what, goal, measure(before, code, runs), "s"
+    sys.path.append(str(Path(__file__).parent / "book"))
+    import page_bench
+
+    yield from page_bench.rows()
+
+
 def main() -> None:
     """The table; a goal that is missed says so and fails nothing, since another machine would give another verdict."""
-    print(f"{'':<38}{'goal':>10}{'measured':>12}")
+    print(f"{'':<42}{'goal':>10}{'measured':>12}")
     start = time.perf_counter()
-    for what, goal, before, code, runs in GOALS:
-        seconds = measure(before, code, runs)
-        verdict = "" if seconds <= goal else f"   {seconds / goal:.1f} times the goal"
-        print(f"{what:<38}{si(goal, 's'):>10}{si(seconds, 's'):>12}{verdict}")
+    for what, goal, measured, unit in rows():
+        verdict = "" if measured <= goal else f"   {measured / goal:.1f} times the goal"
+        print(f"{what:<42}{si(goal, unit):>10}{si(measured, unit):>12}{verdict}", flush=True)
     print(f"measured in {time.perf_counter() - start:.0f} s")
 
 

@@ -661,7 +661,18 @@ def test_every_chapter_file_is_listed() -> None:
     files = {
         path.stem for path in Path(exercises.__file__).parent.glob("*.py") if not path.stem.endswith(("_meaning", "_values"))
     }
-    machinery = {"__init__", "answers", "arrays", "quantities", "verdicts", "grading", "composed", "proposals"}
+    machinery = {
+        "__init__",
+        "answers",
+        "arrays",
+        "quantities",
+        "verdicts",
+        "grading",
+        "composed",
+        "proposals",
+        "fields",
+        "programs",
+    }
     assert files - machinery == set(exercises.CHAPTERS)
 
 

@@ -83,8 +83,10 @@ def test_an_intensity_alone_has_a_place_but_no_time() -> None:
 def test_the_slider_reaches_points_in_rising_order() -> None:
     view = explore.matmul_roofline("v5e", B=64)
     intensities = [c["intensity"] for c in view["choices"]]
-    assert intensities == sorted(intensities) and view["state"] == {"chip": "v5e", "B": 64}
-    assert {"B": 64, "intensity": only_point(view)["intensity"]} in view["choices"]
+    assert intensities == sorted(intensities)
+    assert view["state"] == {"chip": "v5e", "B": 64, "D": 8192, "F": 8192, "dtype": "bf16", "weights": "bf16"}
+    (chosen,) = [c for c in view["choices"] if c["B"] == 64]
+    assert chosen == {"B": 64, "intensity": only_point(view)["intensity"], **matmul_work(64, 8192, 8192).amounts}
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from scalebook.figures.figure import caption_html, plain
 from scalebook.figures.palette import SIZES, THEMES, TOKENS, css, variables
 from scalebook.figures.svg import hatch, linear_ticks, text, text_width
 from scalebook.roofline import Time, matmul_work
+from scalebook.wiring import Segment
 
 ROOT = Path(__file__).parents[1]
 WIDTHS = (680, 358)
@@ -198,7 +199,8 @@ CALLS: dict[str, list[str]] = {
     "stacks": ["unit", "limit", "limit_name", "caption"],
     "roofline": ["points", "dtype", "levels", "caption"],
     "matmul_roofline": ["chip", "B", "D", "F", "dtype", "weights"],
-    "sharded_array": ["sizes", "device", "caption"],
+    "sharded_array": ["sizes", "device", "dtype", "caption"],
+    "collective": ["axes", "devices", "shape", "step", "panels", "algorithm", "follow", "caption"],
     "draw": ["caption"],
 }
 FIRST: dict[str, list[Any]] = {
@@ -208,6 +210,7 @@ FIRST: dict[str, list[Any]] = {
     "roofline": ["v5e", {"mine": {"math": 1e12, "hbm": 1e10}}, ["v5e", "v5p"]],
     "matmul_roofline": [],
     "sharded_array": [("A[I_X, J]", {"X": 2})],
+    "collective": [("all-to-all", Segment("ici0", 4, "ring", 1e9, 0.0, 0.0), 1e6), ("all-gather", "v5p", 1e6)],
     "draw": [("bars", EVERY["bars"].view), ("times", EVERY["bars"].view)],
 }
 
@@ -354,9 +357,9 @@ def test_tiles_show_the_block_that_the_layout_gives(spec: str, width: int) -> No
     tiles = [g for g in root.iter("g") if any(r.get("class") == "sb-tile" for r in g.findall("rect"))]
     assert len(tiles) == 8
     for tile, block in zip(tiles, held.values(), strict=True):
-        (outline,) = (r for r in tile.findall("rect") if r.get("class") == "sb-ghost")
+        (outline,) = (p for p in tile.findall("path") if p.get("class") == "sb-ghost")
         (drawn,) = (r for r in tile.findall("rect") if "cat-" in r.get("style", ""))
-        ox, oy, ow, oh = at(outline, "x", "y", "width", "height")
+        ox, oy, ow, oh = map(float, re.findall(r"[\d.]+", outline.get("d", ""))[:4])
         x, y, w, h = at(drawn, "x", "y", "width", "height")
         got = [(y - oy) / oh * 8, (y + h - oy) / oh * 8, (x - ox) / ow * 8, (x + w - ox) / ow * 8]
         assert got == pytest.approx([*block[0], *block[1]], abs=0.02)

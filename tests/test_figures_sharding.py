@@ -115,8 +115,11 @@ def test_a_message_that_is_followed_takes_one_link_in_each_step() -> None:
     found = [(lane["src"], lane["dst"], b["step"]) for lane in view["lanes"] for b in lane["busy"] if b["message"] == [0, 3]]
     assert sorted(found, key=lambda f: f[2]) == [(0, 1, 0), (1, 2, 1), (2, 3, 2)]
     root = ET.fromstring(figures.draw("collective", view).svg(680))
-    busy = [e for e in root.iter("rect") if e.get("rx") == "1"]
-    assert sum(e.get("class") != "sb-pale" for e in busy) == 3 < len(busy)
+    busy = {
+        c: sum((e.get("d") or "").count("M") for e in root.iter("path") if e.get("class") == c)
+        for c in ("sb-busy", "sb-busy sb-pale")
+    }
+    assert busy["sb-busy"] == 3 and sum(busy.values()) == sum(len(lane["busy"]) for lane in view["lanes"])
     for wrong in ((0, 0), (0, 8), (True, 3), "03", 3):
         with pytest.raises(ScalebookError, match="follow= is a message of an all-to-all"):
             explore.collective("all-to-all", segment(8), 8e6, follow=wrong)  # type: ignore[arg-type]
@@ -310,7 +313,7 @@ def test_every_figure_says_what_it_shows(name: str) -> None:
 def test_the_play_head_stands_at_the_beginning_of_its_step() -> None:
     root = ET.fromstring(figures.collective("all-gather", segment(4), 4e6, step=1).svg(680))
     (head,) = (e for e in root.iter("line") if e.get("class") == "sb-now")
-    share = (float(head.get("x1", 0)) - 50) / (680 - 8 - 50)
+    share = (float(head.get("x1", 0)) - 50) / (680 - 62 - 50)
     assert share == pytest.approx(21 / 32, abs=1e-3)  # µs, of the two steps by hand above
 
 

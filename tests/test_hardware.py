@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import resources
 
 import pytest
@@ -271,7 +272,7 @@ kind = "vendor-doc"
 
 
 def test_a_complete_entry_loads():
-    found, aliases = hardware._load(GOOD)
+    found, aliases = hardware._load(tomllib.loads(GOOD))
     assert found["x1"].hbm_bytes_per_s == 1e12 and aliases["xone"] == "x1"
 
 
@@ -291,7 +292,7 @@ def test_a_complete_entry_loads():
 def test_a_figure_cannot_be_built_without_its_source(old, new, text):
     assert old in GOOD
     with pytest.raises(HardwareError, match=re.escape(text)):
-        hardware._load(GOOD.replace(old, new))
+        hardware._load(tomllib.loads(GOOD.replace(old, new)))
 
 
 def test_a_name_stands_for_one_chip():
@@ -299,7 +300,7 @@ def test_a_name_stands_for_one_chip():
         "[sources.S]", GOOD[GOOD.index("[chips.x1]") : GOOD.index("[sources.S]")].replace("x1", "x2") + "[sources.S]"
     )
     with pytest.raises(HardwareError, match="the name 'X1' stands for two chips: x1 and x2"):
-        hardware._load(twice)
+        hardware._load(tomllib.loads(twice))
 
 
 def test_the_file_says_nothing_of_whoever_read_it():

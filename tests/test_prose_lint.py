@@ -106,6 +106,8 @@ GOOD = {
     "table with computed cells": "| chip | HBM (GB) |\n|---|---|\n| v5e | {eval}`x` |",
     "ordered list": "3. One chip holds what it can.",
     "reference": "See {numref}`fig-16-gib` and {ref}`8 devices <mesh>`.",
+    "argument and target of an explorer": "```{explorer} tiles-16-GiB\n:name: fig-8-chips\n:set: B=64 memory='16 GiB'\n**It waits.** More.\n```",
+    "words that set a figure": "Drag to {set}`the ridge <fig-8 chips?B=240 tokens>` or {set}`=tokens(240) <fig?B=240>`.",
     "range of layers": "Layer 3 sequences are long.",
 }  # fmt: skip
 

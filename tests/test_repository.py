@@ -19,7 +19,7 @@ SOURCE = ROOT / "src" / "scalebook"
 # The data flows down this list: a module imports only from lines above it, or from its own line.
 LAYERS = (
     ("errors",),
-    ("units", "tables"),
+    ("units", "tables", "typed"),
     (
         "sources",
         "hardware",
@@ -40,14 +40,16 @@ LAYERS = (
     ("exercises",),
     ("explore",),
     ("figures",),
+    ("live",),
     ("plots",),
     ("lab",),
     ("cli", "__main__"),
 )
-CORE = {name for line in LAYERS[:10] for name in line}  # standard library only, when imported
-INSIDE = {
-    name: {"numpy"} for name in ("units", "graph", "sweeps", "patterns", "products")
-}  # taken inside a function that needs it
+CORE = {name for line in LAYERS[:11] for name in line}  # standard library only, when imported
+INSIDE = {  # taken inside a function that needs it
+    **{name: {"numpy"} for name in ("units", "graph", "sweeps", "patterns", "products")},
+    "live": {"ipywidgets", "IPython"},
+}
 OUTSIDE = {"plots": {"matplotlib", "numpy"}, "lab": {"jax", "jaxlib", "numpy"}, "figures": {"IPython"}}
 
 
@@ -162,7 +164,9 @@ def test_using_the_core_needs_nothing_else() -> None:
     code = (
         "import scalebook as sb\nm = sb.mesh({'X': 16, 'Y': 16}, on='v5e:16x16')\n"
         "e = sb.einsum('In[B_X, D] * W[D_X, F] -> Out[B_X, F]', {'B': 4096, 'D': 1024, 'F': 1024}, m)\ne.explain(), e.backward()\n"
-        "sb.figures.roofline('v5e')._repr_html_()"
+        "sb.figures.roofline('v5e')._repr_html_()\n"
+        "from scalebook.live.requests import answer\n"
+        'for name in sb.live.EXPLORERS: assert \'svg\' in answer(\'{"do": "explore", "name": "%s"}\' % name)'
     )
     assert brought_from_outside(code) == []
 

@@ -32,6 +32,11 @@ def value_of(document: nodes.document, expression: str) -> str:
         raise RetrievalError(f"{failed.get('ename')}: {failed.get('evalue')}")
     if text is None:
         raise RetrievalError("it gives nothing that can be printed")
+    return readable(text)
+
+
+def readable(text: str) -> str:
+    """What a value's repr becomes in the text: a string as it is, anything else its repr. Raises RetrievalError for what nobody can read."""
     try:
         value = ast.literal_eval(text)
     except (SyntaxError, ValueError):

@@ -113,8 +113,8 @@ _CODE = {
     "mermaid",
     "eval",
 }
-_PATH_ARGUMENT = {"figure", "image", "include", "literalinclude", "exercise", "solution", "live-figure", "admonition-link"}
-_TEXT_OPTIONS = ("caption", "alt", "title")
+_PATH_ARGUMENT = {"figure", "image", "include", "literalinclude", "exercise", "solution", "explorer", "admonition-link"}
+_TEXT_OPTIONS = ("caption", "alt", "title", "question")
 _MASKED_ROLES = re.compile(
     r"eval|given|code|cite\S*|footcite\S*|ref|numref|eq|doc|term|download|py:\S+|external\S*|kbd|any|mod|func|class|meth"
 )
@@ -244,8 +244,11 @@ class _Page:
                 _blank(self.chars, match.start(), match.start("inside"))
                 self._math(match.start("inside"), match.end("inside"), closing=None)
                 _blank(self.chars, match.end("inside"), match.end())
-            elif role is None or _MASKED_ROLES.fullmatch(role):
+            elif role is None or _MASKED_ROLES.fullmatch(role) or (role == "set" and match["inside"].startswith("=")):
                 _blank(self.chars, *match.span())
+            elif role == "set":  # its title is prose, its target is not
+                _blank(self.chars, match.start(), match.start("inside"))
+                _blank(self.chars, match.start("inside") + len(match["inside"].partition("<")[0]), match.end())
             else:
                 _blank(self.chars, match.start(), match.start("inside"))
         quoted = re.compile(r"(?:“[^”\n]*(?:\n[^”\n]+)*”|\"[^\"\n]*(?:\n[^\"\n]+)*\")(?=[\s(,.\x00]*$)")
@@ -304,7 +307,7 @@ class _Page:
 
 
 def _captions(first_line: int, code: str) -> Iterator[tuple[int, str]]:
-    """The texts of `caption=`, `alt=` and `title=` in a cell; what an f-string computes is a gap."""
+    """The texts of `caption=`, `alt=`, `title=` and `question=` in a cell; what an f-string computes is a gap."""
     try:
         tree = ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", code, flags=re.MULTILINE))
     except SyntaxError:

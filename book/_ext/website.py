@@ -13,22 +13,33 @@ from pathlib import Path
 from typing import Any
 
 STATIC = Path(__file__).parent.parent / "_static"
-MATHJAX = (  # of the package sphinx-mathjax-offline: formulas as HTML, its fonts, TeX packages on demand, and English speech
-    "tex-chtml.js",
+MATHJAX = (  # of the package sphinx-mathjax-offline: the parts that _config.yml loads, fonts, and TeX packages on demand
+    "startup.js",
+    "core.js",
+    "input/tex.js",
+    "output/chtml.js",
+    "output/chtml/fonts/tex.js",
     "output/chtml/fonts/woff-v2/*.woff",
     "input/tex/extensions/*.js",
-    "a11y/*.js",
-    "sre/mathmaps/base.json",
-    "sre/mathmaps/en.json",
+    "a11y/assistive-mml.js",
 )
 
 
 def addresses(app: Any) -> tuple[str, str]:
     """The repository "owner/name" and the address of the site; "" where unknown."""
-    repository = app.config.book_repository or os.environ.get("GITHUB_REPOSITORY", "")
+    return known_addresses(app.config.book_repository or os.environ.get("GITHUB_REPOSITORY", ""), app.config.book_address)
+
+
+def known_addresses(repository: str, address: str) -> tuple[str, str]:
+    """The same from the two settings: a repository on GitHub has a site of its own, if no other is named."""
     owner, _, name = repository.partition("/")
     default = f"https://{owner}.github.io/{name}/" if name else ""
-    return repository, (app.config.book_address or default).rstrip("/") + "/" * bool(app.config.book_address or default)
+    return repository, (address or default).rstrip("/") + "/" * bool(address or default)
+
+
+def colab_address(repository: str, path: str) -> str:
+    """Where Colab opens a notebook of a repository on GitHub."""
+    return f"https://colab.research.google.com/github/{repository}/blob/main/{path}"
 
 
 def apply_addresses(app: Any, config: Any) -> None:

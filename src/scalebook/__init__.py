@@ -28,9 +28,9 @@ _WHERE = {
     "all_to_all": "collectives", "permute": "collectives",
     "Einsum": "products", "einsum": "products", "Reshard": "resharding", "reshard": "resharding",
     "chain": "chains", "pattern": "patterns", "placements": "wiring", "simulate": "simulation",
-    "check": "exercises",
+    "check": "exercises", "explorer": "live",
 }  # fmt: skip
-_SUBMODULES = ("explore", "exercises", "figures", "lab", "plots", "roofline", "collectives", "units")
+_SUBMODULES = ("explore", "exercises", "figures", "lab", "live", "plots", "roofline", "collectives", "units")
 
 __all__ = sorted([*_WHERE, *_SUBMODULES])
 

@@ -20,9 +20,9 @@ from typing import Any, NoReturn, TextIO
 import scalebook
 from scalebook.errors import MeshError, NotationError, ScalebookError, SizeError, TopologyError, unknown
 from scalebook.topologies import MAX_SLICES
+from scalebook.typed import read_pairs, read_sizes, shorten
 from scalebook.units import binary, digits, si
 
-_MAX_SIZE = 10**15
 _LONG = 120  # characters of what was typed that a message repeats
 _EXAMPLES = {"--size": "I=8192,J=8192", "--mesh": "X=4,Y=8", "--dtype": "A=int8,B=bf16"}
 _PIPE_CLOSED = 141  # 128 + SIGPIPE, as a program that the signal ended
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write(sys.stdout, text)
     except ScalebookError as e:
         with contextlib.suppress(BrokenPipeError):
-            _write(sys.stderr, f"{_shorten(shlex.join(['scalebook', *asked]))}: {_without_echo(str(e), asked)}")
+            _write(sys.stderr, f"{shorten(shlex.join(['scalebook', *asked]))}: {_without_echo(str(e), asked)}")
         return 2
     except SystemExit as e:  # argparse has printed help or the version
         return e.code if isinstance(e.code, int) else 0
@@ -80,16 +80,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str]) -> Result:
     first = argv[0] if argv else ""
     if argv and not first.startswith("-") and first not in _COMMANDS:
-        raise unknown("command", _shorten(first, 40), _COMMANDS, UsageError)
+        raise unknown("command", shorten(first, 40), _COMMANDS, UsageError)
     parser = _parser()
     if first.startswith("-") and first not in ("-h", "--help", "--version", "--"):
         later = " (write it after the command)" if first == "--json" else ""
-        parser.error(
-            f"unknown option {_shorten(first, 40)!r} before the command{later}; known there are -h, --help and --version"
-        )
+        parser.error(f"unknown option {shorten(first, 40)!r} before the command{later}; known there are -h, --help and --version")
     options, rest = parser.parse_known_args(argv)
     if rest:
-        options.parser.error(f"unrecognized arguments: {_shorten(shlex.join(rest), 80)}")
+        options.parser.error(f"unrecognized arguments: {shorten(shlex.join(rest), 80)}")
     run: Callable[[argparse.Namespace], Result] = options.run
     return run(options)
 
@@ -107,15 +105,11 @@ def _write(stream: TextIO, text: str) -> None:
 def _without_echo(message: str, asked: Iterable[str]) -> str:
     """A message in which nothing that was typed is repeated at length: long arguments, words and lines are cut."""
     for argument in sorted({a for a in asked if len(a) > _LONG}, key=len, reverse=True):
-        message = message.replace(argument, _shorten(argument, _LONG))
-    cut = [re.sub(rf"\S{{{_LONG},}}", lambda word: _shorten(word[0], _LONG), line) for line in message.split("\n")]
+        message = message.replace(argument, shorten(argument, _LONG))
+    cut = [re.sub(rf"\S{{{_LONG},}}", lambda word: shorten(word[0], _LONG), line) for line in message.split("\n")]
     return "\n".join(
         line for line in cut if len(line) <= _LONG or line.strip(" ^")
     )  # a caret far to the right points at nothing now
-
-
-def _shorten(text: str, length: int = 160) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _json(data: Any) -> str:
@@ -179,33 +173,13 @@ def _table(rows: Iterable[Sequence[str]]) -> str:
 # ---- einsum -------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """NAME=VALUE pairs, joined by commas or given one by one."""
-    pairs: dict[str, str] = {}
-    for text in texts:
-        for piece in text.split(","):
-            match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\S+)\s*", piece)
-            rule = f"{option} takes NAME=VALUE pairs, joined by commas or with the option repeated: {option} {_EXAMPLES[option]}"
-            if match is None:
-                raise UsageError(f"{option}: cannot read {_shorten(piece, 40)!r} in {_shorten(text, 80)!r}; {rule}")
-            name, value = match.groups()
-            if pairs.setdefault(name, value) != value:
-                raise UsageError(
-                    f"{option}: {name[:40]!r} is given as {_shorten(pairs[name], 20)} and as {_shorten(value, 20)}; {rule}"
-                )
-    return pairs
+def _rule(option: str) -> str:
+    return f"{option} takes NAME=VALUE pairs, joined by commas or with the option repeated: {option} {_EXAMPLES[option]}"
 
 
 def _whole(option: str, texts: Sequence[str]) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for name, value in _pairs(option, texts).items():
-        number = value.replace("_", "")
-        if not re.fullmatch(r"[0-9]+(_[0-9]+)*", value) or len(number) > 16 or not 1 <= int(number) <= _MAX_SIZE:
-            kind = MeshError if option == "--mesh" else SizeError
-            rule = f"a size is a whole number from 1 to {_MAX_SIZE:,}, such as {option} {name[:40]}=8"
-            raise kind(f"{option}: {name[:40]} is {_shorten(value, 40)!r}; {rule}")
-        sizes[name] = int(number)
-    return sizes
+    wrong = MeshError if option == "--mesh" else SizeError
+    return read_sizes(option, texts, _rule(option), UsageError, wrong=wrong, written=f"{option} ")
 
 
 def _mesh(options: argparse.Namespace) -> scalebook.Mesh | None:
@@ -218,7 +192,7 @@ def _mesh(options: argparse.Namespace) -> scalebook.Mesh | None:
         return scalebook.mesh(shape) if shape else None
     if not shape:
         raise MeshError(
-            f"--topology {_shorten(options.topology, 40)} is given without a mesh; add its axes, such as --mesh {_EXAMPLES['--mesh']}"
+            f"--topology {shorten(options.topology, 40)} is given without a mesh; add its axes, such as --mesh {_EXAMPLES['--mesh']}"
         )
     return scalebook.mesh(shape, on=scalebook.topology(options.topology, num_slices=options.num_slices or 1))
 
@@ -231,7 +205,7 @@ def _einsum(options: argparse.Namespace) -> Result:
             raise UsageError(
                 f"--dtype is given {len(options.dtype)} times; give one for all arrays, or pairs: --dtype A=int8,B=bf16"
             )
-        dtype = _pairs("--dtype", options.dtype) if named else options.dtype[0]
+        dtype = read_pairs("--dtype", options.dtype, _rule("--dtype"), UsageError) if named else options.dtype[0]
     sizes, mesh = _whole("--size", options.size), _mesh(options)
     try:
         e = scalebook.einsum(options.spec, sizes, mesh, dtype)
@@ -329,5 +303,5 @@ def _parser() -> argparse.ArgumentParser:
 
 def _positive(text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_SLICES:
-        raise argparse.ArgumentTypeError(f"found {_shorten(text, 40)!r}, where a whole number from 1 to {MAX_SLICES:,} is wanted")
+        raise argparse.ArgumentTypeError(f"found {shorten(text, 40)!r}, where a whole number from 1 to {MAX_SLICES:,} is wanted")
     return int(text)

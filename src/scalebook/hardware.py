@@ -6,15 +6,13 @@ source and a status cannot be loaded. What is unknown is absent (None), never gu
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from scalebook.errors import HardwareError, shown, unknown, within
-from scalebook.sources import Measurement, Note, Rates, Reference, Source
+from scalebook.sources import Measurement, Note, Rates, Reference, Source, tables
 from scalebook.units import NO_BREAK, binary, si
 
 __all__ = ["Chip", "Measurement", "Note", "Rates", "Reference", "Source", "chip", "chips"]
@@ -154,9 +152,8 @@ def _rates(group: str, figures: Mapping[str, Source], chip: str) -> Rates:
     return Rates({k.removeprefix(f"{group}."): s.value for k, s in figures.items() if k.startswith(f"{group}.")}, chip)
 
 
-def _load(text: str) -> tuple[dict[str, Chip], dict[str, str]]:
-    """Chips by key, and key by squeezed alias, from TOML text. HardwareError for a figure that is not complete."""
-    data = tomllib.loads(text)
+def _load(data: Mapping[str, Any]) -> tuple[dict[str, Chip], dict[str, str]]:
+    """Chips by key, and key by squeezed alias, from the tables of a file. HardwareError for a figure that is not complete."""
     if not data.get("read"):
         raise HardwareError('the catalogue does not say when it was read: it needs `read = "YYYY-MM-DD"`')
     library = {k: Reference(k, r["title"], r["ref"], r["kind"], r.get("note", "")) for k, r in data["sources"].items()}
@@ -189,8 +186,7 @@ def _load(text: str) -> tuple[dict[str, Chip], dict[str, str]]:
 
 @cache
 def _catalog() -> tuple[dict[str, Chip], dict[str, str]]:
-    text = resources.files("scalebook").joinpath("data/chips.toml").read_text(encoding="utf-8")
-    return _load(text)
+    return _load(tables("chips"))
 
 
 def chips() -> tuple[Chip, ...]:

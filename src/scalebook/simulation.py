@@ -15,8 +15,8 @@ import bisect
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -85,14 +85,52 @@ class Simulation:
         """After so many steps: device → block → the pieces of it there, with the devices whose data are summed in each."""
         if not 0 <= step <= len(self.steps):
             raise ScalebookError(f"this {self.kind} has {plural(len(self.steps), 'step')}; holdings({step}) asks for another")
+        return next(itertools.islice(self._states(), step, None))()
+
+    def states(self) -> list[dict[int, dict[Block, tuple[Piece, ...]]]]:
+        """`holdings(0)`, `holdings(1)`, … up to the end, in one run."""
+        return [read() for read in self._states()]
+
+    def _states(self) -> Iterator[Callable[[], dict[int, dict[Block, tuple[Piece, ...]]]]]:
+        """After no step, one, two, …: what reads the holdings of that moment."""
         state = self._begin()
-        for s in self.steps[:step]:
+
+        def read() -> dict[int, dict[Block, tuple[Piece, ...]]]:
+            return {device: self._pieces(held) for device, held in enumerate(state)}
+
+        yield read
+        for s in self.steps:
             self._advance(state, s)
-        return {device: self._pieces(held) for device, held in enumerate(state)}
+            yield read
+
+    def retimed(self, segments: tuple[Segment, ...], nbytes: float) -> Simulation:
+        """The same schedule for another number of bytes, over links of the same kinds and sizes with other rates and latencies.
+
+        Who sends what to whom stays as it was executed and checked; bytes, starts and seconds are new.
+
+        >>> ring = Segment("ici0", 4, "ring", 1e9, 0.0, 0.0)
+        >>> simulate("all-gather", (ring,), 4).retimed((ring,), 4e9).seconds
+        1.5
+
+        Raises MeshError for segments of other kinds or sizes, or of unknown rate, SizeError for bytes that cannot be.
+        """
+        real = tuple(s for s in segments if s.size > 1)
+        if [(s.kind, s.size) for s in real] != [(s.kind, s.size) for s in self.segments] or not self.nbytes:
+            mine = _roads(self.segments)
+            raise MeshError(f"the steps of {self.kind} over {mine}, {si(self.nbytes, 'B')}, are not those over {_roads(real)}")
+        size = float(check_bytes(nbytes))
+        share = size / self.nbytes
+        runs = [
+            (op, [[t._replace(bytes=t.bytes * share) for t in s.transfers] for s in steps])
+            for op, steps in itertools.groupby(self.steps, lambda s: s.op)
+        ]
+        start = schedules.launch(real)
+        steps, seconds = _clocked(real, runs, start)
+        return replace(self, nbytes=size, segments=real, steps=steps, launch=start, seconds=seconds)
 
     def _pieces(self, held: dict[tuple[Block, int], int]) -> dict[Block, tuple[Piece, ...]]:
         found: dict[Block, list[Piece]] = {}
-        for (block, atom), bits in sorted(held.items(), key=str):
+        for (block, atom), bits in held.items():
             found.setdefault(block, []).append(Piece(self._cuts[atom], self._cuts[atom + 1], _members(bits)))
         merged = {}
         for block, pieces in sorted(found.items(), key=lambda item: item[0] if isinstance(item[0], tuple) else (item[0],)):
@@ -160,13 +198,18 @@ class Simulation:
         return rows
 
     def __str__(self) -> str:
-        roads = ", ".join(f"{s.kind} {s.physical} of {s.size}" for s in self.segments) or "one device"
         steps = plural(len(self.steps), "step")
-        lines = [f"{self.kind} of {si(self.nbytes, 'B')} over {roads}: {self.algorithm}, {steps}, {si(self.seconds, 's')}"]
+        lines = [
+            f"{self.kind} of {si(self.nbytes, 'B')} over {_roads(self.segments)}: {self.algorithm}, {steps}, {si(self.seconds, 's')}"
+        ]
         rows = self.table()
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
         return "\n".join(lines)
+
+
+def _roads(segments: tuple[Segment, ...]) -> str:
+    return ", ".join(f"{s.kind} {s.physical} of {s.size}" for s in segments) or "one device"
 
 
 def _promised(kind: str, device: int, k: int) -> list[tuple[Block, int]]:
@@ -217,6 +260,21 @@ def _rate(segment: Segment) -> float:
     return segment.bytes_per_s
 
 
+def _clocked(
+    segments: tuple[Segment, ...], runs: Sequence[tuple[str, Sequence[Sequence[Transfer]]]], launch: float
+) -> tuple[tuple[Step, ...], float]:
+    """The steps of one schedule after another, each after its launch, with their times; and when the last one ends."""
+    steps, clock = [], 0.0
+    for op, run in runs:
+        clock += launch
+        for transfers in run:
+            hop, busy = _lasts(segments, transfers, to_one=op == "through")
+            hop = _path_hops(segments, transfers) if op == "through" else hop
+            steps.append(Step(clock, hop + busy, hop, op, tuple(transfers)))
+            clock += hop + busy
+    return tuple(steps), clock
+
+
 def _path_hops(segments: tuple[Segment, ...], transfers: Sequence[Transfer]) -> float:
     """The longest way of a block, in seconds of hop latency."""
     ways: dict[Block, float] = defaultdict(float)
@@ -260,15 +318,8 @@ def simulate(kind: str, segments: tuple[Segment, ...], nbytes: float, algorithm:
         runs = [] if kind == "reduce-scatter" else [(op, forwards)]
         if base == "all-gather" and kind != "all-gather":
             runs.insert(0, ("add", backwards(forwards)))
-    steps, clock = [], 0.0
-    for op, run in runs:
-        clock += start
-        for transfers in run:
-            hop, busy = _lasts(real, transfers, to_one=op == "through")
-            hop = _path_hops(real, transfers) if op == "through" else hop
-            steps.append(Step(clock, hop + busy, hop, op, tuple(transfers)))
-            clock += hop + busy
+    steps, clock = _clocked(real, runs, start)
     cuts = {Fraction(0), Fraction(1)}.union(*({t.lo, t.hi} for step in steps for t in step.transfers))
-    done = Simulation(kind, chosen, size, real, grid.coordinates, tuple(steps), start, clock, tuple(sorted(cuts)))
+    done = Simulation(kind, chosen, size, real, grid.coordinates, steps, start, clock, tuple(sorted(cuts)))
     done._verify()
     return done

@@ -6,14 +6,13 @@ The data are in `data/slices.toml`, each list and rule with its source.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 
 from scalebook.errors import TopologyError
 from scalebook.hardware import Chip, Reference
+from scalebook.sources import tables
 from scalebook.units import count, plural
 
 Shape = tuple[int, ...]
@@ -106,7 +105,7 @@ def _of_rule(step: int | None, max_chips: int) -> set[Shape]:
 
 @cache
 def _offers() -> dict[str, Offer]:
-    data = tomllib.loads(resources.files("scalebook").joinpath("data/slices.toml").read_text(encoding="utf-8"))
+    data = tables("slices")
     library = {k: Reference(k, r["title"], r["ref"], r["kind"]) for k, r in data["sources"].items()}
     offers = {}
     for key, e in data["tpus"].items():

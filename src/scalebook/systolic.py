@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from scalebook.errors import SizeError
@@ -106,6 +107,78 @@ def utilisation(I: Any, J: Any, K: Any, *, dim: int | tuple[int, int] = 128) -> 
     """
     R, C = _shape(dim)
     return I * J * K / (R * C * cycles(I, J, K, dim=dim))
+
+
+class Spot(NamedTuple):
+    """What is at one cell in one cycle: the row of A that passes, the tile of the weight in use, and weights waiting or passing."""
+
+    row: int | None
+    tile: int | None
+    waiting: bool  # the next tile's weight is in place
+    moving: bool  # a weight for a row below passes
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When everything happens in an array, from the closed forms alone: what `simulate` finds by its local rules, at no cost.
+
+    The first row of A meets tile t in the first cell in cycle R + t·max(I, R), in cell (r, c) r + c cycles later. All weights of a
+    column are in place R − 1 + c cycles after the first of their tile entered the array.
+
+    >>> table = Timetable(8, 1, (4, 4))
+    >>> table.cycles, table.busy[10], [[spot.row for spot in line] for line in table.at(7)][0]
+    (18, 16, [3, 2, 1, 0])
+    """
+
+    rows: int  # of A
+    tiles: int
+    shape: tuple[int, int]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles until the last sum has left."""
+        R, C = self.shape
+        return int(cycles(self.rows, R, C * self.tiles, dim=(R, C)))
+
+    @cached_property
+    def busy(self) -> tuple[int, ...]:
+        """Cells that multiply, cycle by cycle."""
+        R, C = self.shape
+        reached = [0]  # cells that a number has reached d cycles after it entered: those with r + c below d
+        for d in range(R + C - 1):
+            reached.append(reached[-1] + min(d, R - 1) - max(0, d - C + 1) + 1)
+        found = [0] * self.cycles
+        for tile in range(self.tiles):
+            begin = R + tile * max(self.rows, R)
+            for d in range(self.rows + R + C - 2):
+                left = max(0, d + 1 - self.rows)
+                found[begin + d] += reached[min(d + 1, R + C - 1)] - reached[min(left, R + C - 1)]
+        return tuple(found)
+
+    def at(self, cycle: int) -> list[list[Spot]]:
+        """Every cell of the array in a cycle."""
+        R, C = self.shape
+        I, tiles, period = self.rows, self.tiles, max(self.rows, R)
+        # a tile's weights begin to enter when the numbers of the last tile do, those of the first tile at once
+        loads = [0, *range(R, R + (tiles - 1) * period, period)]
+        entered: list[tuple[int | None, int | None]] = []  # by r + c: the row that passes, the tile of the weight in use
+        for d in range(R + C - 1):
+            since = cycle - d - R
+            tile = min(tiles - 1, since // period) if since >= 0 else None
+            at = I if tile is None else since - tile * period
+            entered.append((at if at < I else None, tile))
+        made = []
+        for r in range(R):
+            line = []
+            for c in range(C):
+                row, tile = entered[r + c]
+                following = 0 if tile is None else tile + 1
+                waiting = following < tiles and cycle >= loads[following] + c + R - 1
+                since = cycle - c
+                last = 0 if since < R else min(tiles - 1, 1 + (since - R) // period)
+                line.append(Spot(row, tile, waiting, r <= since - loads[last] < R - 1))
+            made.append(line)
+        return made
 
 
 def simulate(A: Matrix, B: Matrix, *, dim: int | tuple[int, int] | None = None, states: bool = True) -> Run:

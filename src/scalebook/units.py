@@ -72,6 +72,8 @@ def as_number(value: Any) -> Any:
     >>> as_number(3), as_number(True), as_number("3")
     (3, None, None)
     """
+    if type(value) is int or type(value) is float:
+        return value
     if is_array(value):
         kind = getattr(getattr(value, "dtype", None), "kind", None)
         if kind not in ("i", "u", "f"):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Playwright
+from playwright.sync_api import BrowserType, Page
 
 SITE = Path(__file__).parents[2] / "book" / "_build" / "html"
 FLAGS = (
@@ -26,12 +26,12 @@ def pages() -> list[str]:
     return [*found, "search.html"] if found else ["(the site is not built)"]
 
 
-def executable(playwright: Playwright) -> str:
+def executable(chromium: BrowserType) -> str:
     """The machine's own Chromium or Chrome, else the one that playwright installed; a test fails where there is neither."""
     for name in SYSTEM_BROWSERS:
         if path := shutil.which(name):
             return path
-    own = playwright.chromium.executable_path
+    own = chromium.executable_path
     if Path(own).exists():
         return own
     return pytest.fail(

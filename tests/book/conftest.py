@@ -37,17 +37,22 @@ def address(site: Path) -> Iterator[str]:
 def browser(site: Path) -> Iterator[Browser]:
     """One browser for all tests."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable(playwright.chromium), args=FLAGS)
         yield browser
         browser.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def open_page(browser: Browser, address: str) -> OpenPage:
-    """Opens a page of the site in a fresh context; requests to any other host are noted and refused."""
+    """Opens a page of the site in a fresh context; requests to any other host are noted and refused.
+
+    `script` runs in the page before its own; `idle=False` gives the page as soon as it is loaded.
+    """
 
     @contextmanager
-    def opened(path: str, *, width: int = 1280, height: int = 1000, **context: Any) -> Iterator[Opened]:
+    def opened(
+        path: str, *, width: int = 1280, height: int = 1000, script: str = "", idle: bool = True, **context: Any
+    ) -> Iterator[Opened]:
         with browser.new_context(viewport={"width": width, "height": height}, bypass_csp=True, **context) as fresh:
             page = fresh.new_page()
             seen = Opened(page)
@@ -61,11 +66,13 @@ def open_page(browser: Browser, address: str) -> OpenPage:
                     route.abort()
 
             page.route("**/*", refuse)
+            page.add_init_script(script)
             page.on("pageerror", lambda error: seen.errors.append(str(error)))
             page.on("console", lambda m: seen.errors.append(f"{m.type}: {m.text}") if m.type in ("error", "warning") else None)
             reply = page.goto(address + path)
             assert reply is not None and reply.ok, f"{path} cannot be opened"
-            seen.settle()
+            if idle:
+                seen.settle()
             yield seen
 
     return opened

@@ -15,7 +15,7 @@ HEADER = "---\njupytext:\n  text_representation:\n    extension: .md\n    format
 CONF = f"""
 import sys
 sys.path.append({str(ROOT / "book" / "_ext")!r})
-extensions = ["myst_nb", "prose_lint", "computed_numbers", "exercise_pages"]
+extensions = ["myst_nb", "prose_lint", "computed_numbers", "exercise_pages", "explorers"]
 nb_execution_mode = "inline"
 nb_eval_name_regex = "^[A-Za-z_]"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -88,6 +88,11 @@ def test_exercises_are_stated_graded_and_folded(tmp_path: Path) -> None:
     assert "On no chip. Half of the peak" in text  # what the answer means stands beneath the solution
     assert all(exercises.get(i).call in text for i in ids)
     assert html.count("<summary>Hint</summary>") == html.count("<summary>Solution</summary>") == len(ids)
+    assert re.findall(r'<form class="sb-answer" data-exercise="([^"]+)"', html) == ids
+    fields = re.findall(r'<(?:input type="text"|textarea|select) id="answer-([^"]+)"', html)
+    assert fields == [
+        f"{i.replace('/', '-')}-{f.key}" for i in ids for f in exercises.get(i).fields if f.kind != "choice" or len(f.options) > 4
+    ]
 
 
 def test_exercises_that_do_not_match_are_warnings(tmp_path: Path) -> None:
@@ -99,6 +104,23 @@ def test_exercises_that_do_not_match_are_warnings(tmp_path: Path) -> None:
     assert "unknown exercise 'rooflines/no-such-thing'" in text
     assert f"{first}: stands already in rooflines" in text
     assert f"exercise {second} is defined in scalebook.exercises.rooflines and not stated" in text
+
+
+def test_a_list_of_all_exercises_needs_every_chapter(tmp_path: Path) -> None:
+    """A section for each with its exercises in order, each linked; a chapter without a page is an error."""
+    ids = [e.id for e in exercises.chapter("rooflines")]
+    for name in exercises.CHAPTERS:
+        (tmp_path / f"{name}.md").write_text(
+            f"# Chapter {name}\n\n" + "".join(map(_exercise, (e.id for e in exercises.chapter(name))))
+        )
+    html, warnings = build(tmp_path, "# All\n\n```{exercise-list}\n```\n", name="all")
+    assert [w for w in warnings if "toctree" not in w] == []
+    assert re.findall(r"<h2>(Chapter \w+)", html) == [f"Chapter {name}" for name in exercises.CHAPTERS]
+    found = re.findall(r'<li data-exercise="(rooflines/[^"]+)"><p><a [^>]*href="rooflines.html#([^"]+)"', html)
+    assert found == [(id, f"exercise-{id.replace('/', '-')}") for id in ids]
+    (tmp_path / "rooflines.md").unlink()
+    _, warnings = build(tmp_path, "# All\n\n```{exercise-list}\n```\n", name="all")
+    assert any("{exercise-list}: the chapter rooflines has exercises, and there is no page" in w for w in warnings)
 
 
 def test_committed_pages_state_every_exercise() -> None:

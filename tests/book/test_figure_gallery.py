@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import random
@@ -15,6 +16,9 @@ from playwright.sync_api import Browser, sync_playwright
 
 import scalebook as sb
 from scalebook import figures
+from scalebook.errors import ScalebookError
+from scalebook.live import EXPLORERS
+from scalebook.live.controls import Text
 from scalebook.roofline import Time, Work
 from scalebook.wiring import Segment
 
@@ -130,6 +134,9 @@ def sharding_gallery() -> list[figures.Figure]:
     both = sb.einsum("In[T_XY, D] * W[D_X, F_Y] -> H[T_X, F_Y]", sizes, pod)
     alone = sb.einsum("In[T_X, D] * W[D_X, F] -> Out[T_X, F]", sizes, sb.mesh({"X": 256}, on="v5e:16x16"))
 
+    names = "Inputs[B_data, T, D_model] * W[D_data, F_model] -> Outputs[B_data, T, F_model]"
+    named = sb.mesh({"data": 16, "model": 16}, on="v5e:16x16")
+
     def segment(k: int, shape: str) -> Segment:
         return Segment("ici0", k, shape, 45e9, 1e-6, 0.0)
 
@@ -145,6 +152,7 @@ def sharding_gallery() -> list[figures.Figure]:
         *(figures.plan(e, alternatives=2) for e in (both, alone)),
         figures.plan(sb.einsum("A[I_X, J] * B[J_X, K] -> C[I_X, K]", bare, {"X": 8})),
         figures.plan(sb.einsum("A[I_data, J] * B[J_{data,model}, K] -> C[I_data, K_model]", bare, {"data": 4, "model": 2})),
+        figures.plan(sb.einsum(names, {"B": 16, "T": 4096, "D": 8192, "F": 8192}, named)),
         figures.plan_times(both, "T", 256, 2**20, labels=("weights stay", "weights move"), counted="tokens"),
         figures.plan_times(alone, "T", 256, 2**22),
         *(figures.latency(kind, pod, ["X", "XY"]) for kind in kinds[:4]),
@@ -167,15 +175,28 @@ def measured_gallery() -> list[figures.Figure]:
     return made
 
 
+def explorer_gallery() -> list[figures.Figure]:
+    """Every explorer with each of its controls at its first, middle and last value; a mistake has no picture of its own."""
+    made = []
+    for explorer in EXPLORERS.values():
+        start = explorer.state()
+        for control in explorer.controls:
+            values = [control.example] if isinstance(control, Text) else list(control.allowed(start))
+            for value in dict.fromkeys((values[0], values[len(values) // 2], values[-1])):
+                with contextlib.suppress(ScalebookError):
+                    made.append(explorer.live(explorer.state({**start, control.key: value})))
+    return made
+
+
 @pytest.fixture(scope="module")
 def own_browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(playwright), args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=executable(playwright.chromium), args=FLAGS)
         yield browser
         browser.close()
 
 
-@pytest.mark.parametrize("shelf", [gallery, sharding_gallery, measured_gallery], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("shelf", [gallery, sharding_gallery, measured_gallery, explorer_gallery], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [680, 358])
 def test_every_text_is_inside_apart_and_legible(

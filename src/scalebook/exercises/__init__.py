@@ -7,13 +7,15 @@ chapter's name. Right answers are computed when they are needed, never typed.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 
 from scalebook.errors import ExerciseError, unknown
 from scalebook.exercises.answers import brief
+from scalebook.exercises.fields import Field
 from scalebook.exercises.grading import Exercise
 from scalebook.exercises.verdicts import Verdict
 
-__all__ = ["CHAPTERS", "Exercise", "Verdict", "chapter", "check", "get", "hint", "ids", "solution"]
+__all__ = ["CHAPTERS", "Exercise", "Field", "Verdict", "chapter", "check", "get", "grade_text", "hint", "ids", "solution"]
 
 CHAPTERS = ("notation", "rooflines", "tpus", "sharding")
 
@@ -60,6 +62,18 @@ def check(id: str, answer: object) -> Verdict:
     An answer that cannot be read gets a verdict that says why. Raises ExerciseError only for an unknown id.
     """
     return get(id).grade(answer)
+
+
+def grade_text(id: str, answer: str | Mapping[str, str]) -> Verdict:
+    """Grade what was typed into an exercise's fields: one text, several by key, or `{"code": …}` with the text of a program.
+
+    >>> grade_text("rooflines/critical-batch", {"v5p": "166", "h100": "295 rows"}).correct
+    True
+
+    A program is run, so call this only where the reader's own code may run. What cannot be read, or raises, gets a verdict
+    that says why and where. Raises ExerciseError only for an unknown id.
+    """
+    return get(id).grade_text(answer)
 
 
 def hint(id: str) -> str:

@@ -16,8 +16,9 @@ MAX_LENGTH = 200  # characters of an answer
 _MAX_DEPTH = 25  # parentheses within parentheses
 _MAX_EXPONENT = 400  # of "1e400"
 _EXAMPLE = {
+    "B": "320 KiB",
     "s": "1.5 ms",
-    "FLOPs/s": "197 TFLOPs/s",
+    "FLOPs/s": "312 TFLOPs/s",
     "B/s": "819 GB/s",
     "FLOPs/B": "2 FLOPs/byte",
     "FLOPs": "3 TFLOPs",
@@ -33,6 +34,15 @@ def dimension(unit: str) -> Dims:
     (1, 0, -1)
     """
     return _Parser(unit).whole().dims if unit else PLAIN
+
+
+def example(unit: str) -> str:
+    """A number in a unit, as one may write it.
+
+    >>> example("s"), example("B"), example("")
+    ('1.5 ms', '320 KiB', '1,200 / 7')
+    """
+    return _EXAMPLE[unit] if unit and unit in _EXAMPLE else "1,200 / 7"
 
 
 def read(answer: object, unit: str = "") -> Quantity:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from scalebook.errors import ExerciseError, ScalebookError
 from scalebook.exercises.answers import MAX_LENGTH
+from scalebook.exercises.fields import ONE, Field
 from scalebook.exercises.grading import Given, Wrong
 from scalebook.exercises.verdicts import Verdict
 from scalebook.layouts import Sharding, sharding
@@ -33,6 +34,10 @@ class ShardedArray:
     def expects(self) -> str:
         """What to answer, in words."""
         return 'an array in the notation, such as "A[I, J_X]"'
+
+    def fields(self) -> tuple[Field, ...]:
+        """One field for text."""
+        return (Field(ONE, "Answer", "text", unit="the notation", example="A[I, J_X]"),)
 
     def read(self, answer: object, given: Given) -> Sharding:
         """The array that an answer writes, bound to the mesh, with the dimensions of the question."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
 
 from scalebook.errors import ExerciseError, unknown
 from scalebook.exercises.answers import MAX_LENGTH, brief, read
+from scalebook.exercises.fields import CODE, Field
 from scalebook.exercises.grading import YOURS, Choice, Given, Number, plain, shown
+from scalebook.exercises.programs import told
 from scalebook.exercises.verdicts import Verdict, off_by, sentence
 
 _BETWEEN = re.compile(r"[;\n]|,\s+|,(?=\s*[A-Za-z_]\w*\s*[=:])")  # between parts in one line of text; "1,000" stays whole
@@ -77,6 +79,10 @@ class Parts:
         """What to answer, in words."""
         return "; ".join(f"{name}: {part.expects()}" for name, part in self.parts.items())
 
+    def fields(self) -> tuple[Field, ...]:
+        """A field for each part, called by its name."""
+        return tuple(replace(field, key=name, label=name) for name, part in self.parts.items() for field in part.fields())
+
     def grade(self, id: str, answer: object, given: Given) -> Verdict:
         """Right when every part is; the rows say which are."""
         verdicts: dict[str, Verdict] = {}
@@ -124,6 +130,10 @@ class Function:
         """What to answer, in words."""
         return f"a Python function {self.signature}"
 
+    def fields(self) -> tuple[Field, ...]:
+        """One field for code, which begins with the signature."""
+        return (Field(CODE, "Your function", CODE, example=f"def {self.signature}:\n    return "),)
+
     def same(self, yours: object, spec: float) -> bool:
         """Whether one result agrees with the specified one."""
         try:
@@ -145,8 +155,8 @@ class Function:
             asked = f"{self.variable}({', '.join(f'{v:g}' if isinstance(v, (int, float)) else brief(v) for v in case)})"
             try:
                 yours = answer(*case)
-            except Exception as e:  # the reader's own code may raise anything
-                why = f"{asked} raises {type(e).__name__}: {e}"
+            except (Exception, SystemExit) as e:  # the reader's own code may raise anything
+                why = f"{asked} raises {told(e)}"
                 return Verdict(
                     id, "wrong", f"right on {number} of {len(self.cases)} inputs, then {why}", header=("input",), rows=((asked,),)
                 )
@@ -177,7 +187,7 @@ class Function:
         for case in self.cases[failed + 1 :]:
             try:
                 results.append(answer(*case))
-            except Exception:
+            except (Exception, SystemExit):
                 return ""
         for wrong in self.wrong:
             if all(self.same(r, float(wrong.function(*case))) for r, case in zip(results, self.cases, strict=True)):
@@ -203,11 +213,13 @@ class Score:
 class Criterion:
     """An open question: any answer that meets the conditions is right, and its score stands beside the best known one.
 
-    `judge(answer, **given)` reads the proposal (raising ExerciseError) and scores it; `best(**given)` is the best score known.
+    `judge(answer, **given)` reads the proposal (raising ExerciseError) and scores it; `best(**given)` is the best score known;
+    `asks` are the fields of a proposal.
     """
 
     variable: ClassVar[str] = "answer"
     wants: str
+    asks: tuple[Field, ...]
     judge: Callable[..., Score]
     best: Callable[..., float]
     header: tuple[str, ...] = ("", "yours", "condition")
@@ -215,6 +227,10 @@ class Criterion:
     def expects(self) -> str:
         """What to answer, in words."""
         return self.wants
+
+    def fields(self) -> tuple[Field, ...]:
+        """What a proposal consists of."""
+        return self.asks
 
     def grade(self, id: str, answer: object, given: Given) -> Verdict:
         """Right when every condition holds."""

@@ -15,7 +15,9 @@ from string import Template
 from typing import Any, ClassVar, Protocol
 
 from scalebook.errors import ExerciseError, unknown
-from scalebook.exercises.answers import MAX_LENGTH, dimension, read
+from scalebook.exercises.answers import MAX_LENGTH, brief, dimension, example, read
+from scalebook.exercises.fields import CODE, ONE, Field
+from scalebook.exercises.programs import function
 from scalebook.exercises.quantities import Quantity, describe
 from scalebook.exercises.verdicts import Verdict, off_by, sentence
 from scalebook.units import binary, digits, si
@@ -36,7 +38,11 @@ class Question(Protocol):
         ...
 
     def expects(self) -> str:
-        """What to answer, in words: the label of an answer box."""
+        """What to answer, in words."""
+        ...
+
+    def fields(self) -> tuple[Field, ...]:
+        """What there is to fill in."""
         ...
 
 
@@ -130,6 +136,11 @@ class Number:
         words = {"": "a number", "FLOPs/B": "a number, in FLOPs per byte", "s": "a time, in seconds", "B": "a number of bytes"}
         return words.get(self.unit, f"a number, in {self.unit}")
 
+    def fields(self) -> tuple[Field, ...]:
+        """One field for text, with its unit."""
+        words = {"FLOPs/B": "FLOPs per byte", "s": "seconds", "B": "bytes"}
+        return (Field(ONE, "Answer", "text", unit=words.get(self.unit, self.unit), example=example(self.unit)),)
+
     def near(self, value: float, target: float) -> bool:
         """Whether a value is within the tolerance of a target, or a whole number of rows next to it."""
         exact = round(target, 9)
@@ -209,11 +220,17 @@ class Choice:
         """What to answer, in words."""
         return "one of: " + ", ".join(self.options())
 
+    def fields(self) -> tuple[Field, ...]:
+        """One field with the options."""
+        return (Field(ONE, "Answer", "choice", options=tuple(self.options())),)
+
     def option(self, answer: object) -> str:
         """The option an answer names."""
         options = self.options()
         if isinstance(answer, str) and len(answer) > MAX_LENGTH:
             raise ExerciseError(f"the answer has {len(answer):,} characters; answer with {self.expects()}")
+        if isinstance(answer, str) and not answer.strip():
+            raise ExerciseError(f"the answer is empty; answer with {self.expects()}")
         if self.read is not None:
             try:
                 name = self.read(answer)
@@ -277,8 +294,18 @@ class Exercise:
 
     @property
     def expects(self) -> str:
-        """What to answer, in words: the label of an answer box."""
+        """What to answer, in words."""
         return self.question.expects()
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """What there is to fill in on a page: one field or several, by key.
+
+        >>> from scalebook import exercises
+        >>> [(field.key, field.caption) for field in exercises.get("rooflines/time-bounds").fields]
+        [('lower', 'lower, in seconds'), ('upper', 'upper, in seconds')]
+        """
+        return self.question.fields()
 
     @property
     def call(self) -> str:
@@ -298,10 +325,28 @@ class Exercise:
 
     def grade(self, answer: object) -> Verdict:
         """The verdict on an answer; what cannot be read gets a verdict that says why, never an exception."""
+        return self._verdict(lambda: answer)
+
+    def grade_text(self, answer: str | Mapping[str, str]) -> Verdict:
+        """The verdict on what was typed into the fields: the text of the only one, or several texts by key; code is run."""
+        return self._verdict(lambda: self._typed(answer))
+
+    def _typed(self, answer: str | Mapping[str, str]) -> object:
+        fields = self.fields
+        if len(fields) > 1:
+            return answer
+        (key, kind) = fields[0].key, fields[0].kind
+        if isinstance(answer, Mapping):
+            if list(answer) != [key]:
+                raise ExerciseError(f"the answer has the parts {brief(list(answer))}; this exercise has one field, {key!r}")
+            answer = answer[key]
+        return function(answer, self.question.variable, self.expects) if kind == CODE else answer
+
+    def _verdict(self, answer: Callable[[], object]) -> Verdict:
         try:
-            return self.question.grade(self.id, answer, self.given)
+            return self.question.grade(self.id, answer(), self.given)
         except ExerciseError as e:
-            message, _, position = str(e).partition("\n")  # of the notation: two lines more, which point at the piece
+            message, _, position = str(e).partition("\n")  # two lines more point at the piece that cannot be read
             message = sentence(message if len(message) <= 900 else message[:900] + "…")
             return Verdict(self.id, "unreadable", message, diagnosis=position)
 

@@ -9,7 +9,7 @@ from scalebook.hardware import chip as chip_of
 from scalebook.roofline import matmul_time, rates
 from scalebook.units import binary, dtype_name, itemsize, percent, si
 
-_FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4")
+FORMATS = ("fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4")
 
 
 def _proposal(answer: object) -> tuple[str, str, int]:
@@ -21,8 +21,8 @@ def _proposal(answer: object) -> tuple[str, str, int]:
         rates(chip)
     except ValueError as e:  # a ScalebookError, or a value that cannot even be shown
         raise ExerciseError(str(e)) from None
-    if weights not in _FORMATS:
-        raise unknown("format of weights", weights, _FORMATS, ExerciseError)
+    if weights not in FORMATS:
+        raise unknown("format of weights", weights, FORMATS, ExerciseError)
     rows = read(parts["B"], "rows")
     if not rows.fits((0, 0, 0)) or rows.value != int(rows.value) or not 1 <= rows.value <= 10**6:
         raise ExerciseError(f"B is {brief(parts['B'])}; it is a whole number of rows from 1 to 1,000,000")

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from scalebook.exercises import rooflines_meaning as meaning
 from scalebook.exercises.composed import Criterion, Function, Parts, WrongFunction
+from scalebook.exercises.fields import Field
 from scalebook.exercises.grading import Choice, Exercise, Number, Wrong
-from scalebook.exercises.proposals import balanced_decoder
+from scalebook.exercises.proposals import FORMATS, balanced_decoder
 from scalebook.hardware import chip as chip_of, chips
 from scalebook.roofline import Time, Work, critical_batch, critical_batch_exact, dot_work, matmul_time, matmul_work, rates, ridge
 from scalebook.units import itemsize
@@ -359,6 +360,11 @@ def my_time(flops, bytes, flops_per_s, bytes_per_s):
     Exercise("rooflines/choose-a-chip", "A balanced decoder (open)",
         Criterion(
             "a chip, a number format for the weights and the rows: chip = …; weights = …; B = …",
+            asks=(
+                Field("chip", "chip", "text", example="v4"),
+                Field("weights", "weights", "choice", options=FORMATS),
+                Field("B", "B", "text", unit="rows", example="100 rows"),
+            ),
             judge=balanced_decoder,
             best=lambda **given: 1.0,
             header=("", "yours", "condition"),

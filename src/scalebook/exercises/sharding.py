@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from scalebook.collectives import all_gather
 from scalebook.errors import ExerciseError
 from scalebook.exercises.composed import Criterion, Function, Parts, Score, WrongFunction
+from scalebook.exercises.fields import ONE, Field
 from scalebook.exercises.grading import Choice, Exercise, Number, Wrong
 from scalebook.exercises.sharding_meaning import (
     GOOD,
@@ -337,6 +338,7 @@ answer = T
     Exercise("sharding/choose-layouts", "Lay out a layer (open)",
         Criterion(
             'a product with its layouts, such as "In[T_X, D] * W[D, F] -> Out[T_X, F]"',
+            asks=(Field(ONE, "Answer", "text", unit="the notation", example="In[T_X, D] * W[D, F] -> Out[T_X, F]", wide=True),),
             judge=_placing,
             best=_placing_best,
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from scalebook.exercises import tpus_meaning as meaning
 from scalebook.exercises.composed import Criterion, Parts
+from scalebook.exercises.fields import Field
 from scalebook.exercises.grading import Exercise, Number, Wrong
 from scalebook.exercises.tpus_values import (
     bisection,
@@ -335,6 +336,7 @@ answer = {
     Exercise("tpus/choose-widths", "Widths that fit (open)",
         Criterion(
             "two whole numbers: D = …; F = …",
+            asks=(Field("D", "D", "text", example="1,024"), Field("F", "F", "text", example="4 * 1024")),
             judge=widths,
             best=lambda target, tolerance, ways, fill: 1.0,
             header=("", "yours", "condition"),

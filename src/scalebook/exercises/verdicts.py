@@ -60,16 +60,18 @@ class Verdict:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """The same as HTML, with the classes sb-verdict and sb-<status>; a mark stands beside the colour."""
+        """The same as HTML, with the classes sb-verdict and sb-<status>, the id as sb-id; a mark stands beside the colour."""
         e = html.escape
-        parts = [f'<p><span aria-hidden="true">{_MARK[self.status]}</span> <code>{e(self.exercise)}</code> {e(self.message)}</p>']
+        parts = [
+            f'<p><span aria-hidden="true">{_MARK[self.status]}</span> <code class="sb-id">{e(self.exercise)}</code> {e(self.message)}</p>'
+        ]
         for fixed, lines in groupby(self.diagnosis.splitlines(), key=lambda line: line.startswith("  ")):
             if fixed:  # indented: a line of the notation and the mark beneath a piece of it
                 parts.append(f"<pre>{e(chr(10).join(lines))}</pre>")
             else:
                 parts.extend(f"<p>{e(line)}</p>" for line in lines)
         if self.rows:
-            head = "".join(f'<th scope="col">{e(cell)}</th>' for cell in self.header)
+            head = "".join(f'<th scope="col">{e(cell)}</th>' if cell else "<td></td>" for cell in self.header)
             body = "".join("<tr>" + "".join(f"<td>{e(cell)}</td>" for cell in row) + "</tr>" for row in self.rows)
             parts.append(f"<table>{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>")
         return f'<div class="sb-verdict sb-{self.status}" role="status">{"".join(parts)}</div>'

@@ -5,9 +5,10 @@ Every function returns a *view*: a dict of strings, numbers, lists and dicts, re
 
 from scalebook.explore.arrays import sharded_array
 from scalebook.explore.comparisons import agreement
-from scalebook.explore.flows import latency, plan, plan_times
+from scalebook.explore.flows import latency, plan
 from scalebook.explore.machines import torus
 from scalebook.explore.quantities import bars, stacks, times
+from scalebook.explore.rivals import plan_times
 from scalebook.explore.rooflines import matmul_roofline, roofline
 from scalebook.explore.steps import collective
 from scalebook.explore.tpus import memory_levels, systolic, tiles

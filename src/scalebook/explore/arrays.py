@@ -10,6 +10,7 @@ from scalebook.errors import MeshError, NotationError, SizeError, shown, unknown
 from scalebook.explore.checks import whole
 from scalebook.layouts import Sharding, sharding
 from scalebook.meshes import Mesh, mesh as mesh_of
+from scalebook.units import dtype_name, nbytes
 
 View = dict[str, Any]
 MOST_DEVICES, MOST_AXES, MOST_DIMS = 32, 3, 3
@@ -21,11 +22,12 @@ def sharded_array(
     *,
     sizes: Mapping[str, int] | None = None,
     device: int | Sequence[int] | Mapping[str, int] | None = None,
+    dtype: str | None = None,
 ) -> View:
     """An array of up to three dimensions on a mesh of up to three axes, with one device chosen.
 
     Without `sizes`, each dimension gets a small size that its axes divide. `device`: its number, or its coordinates
-    (`{"X": 1, "Y": 0}` or `(1, 0)`).
+    (`{"X": 1, "Y": 0}` or `(1, 0)`). With a `dtype` it is said how many bytes lie on each device.
 
         >>> view = sharded_array("A[I_X, J_Y]", {"X": 2, "Y": 4}, device={"X": 1, "Y": 1})
         >>> view["devices"][view["device"]]["block"]
@@ -68,6 +70,9 @@ def sharded_array(
         "holders": [i for i, d in enumerate(devices) if (d["block"], d["term"]) == (mine["block"], mine["term"])],
         "blocks": len(blocks),
         "terms": s.summands(m),
+        "dtype": None if dtype is None else dtype_name(dtype),
+        "bytes": None if dtype is None else s.bytes_per_device(chosen, m, dtype),
+        "array_bytes": None if dtype is None else nbytes(math.prod(chosen[x] for x in s.letters), dtype),
         "pending": list(s.pending),
         "unused": [a for a, n in m.axes if n > 1 and a not in {x for d in (*s.dims, s.pending) for x in d}],
     }

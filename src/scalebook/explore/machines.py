@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from scalebook.errors import MeshError, TopologyError, shown
 from scalebook.explore.arrays import colour_of
 from scalebook.meshes import Mesh, mesh as mesh_of
-from scalebook.routes import Grid, diameter, distances, grid_of, mean_hops
+from scalebook.routes import Grid, diameter, distances, grid_of, links, mean_hops, neighbours
 from scalebook.topologies import Topology, topology as topology_of
 from scalebook.units import as_number, count
 
 View = dict[str, Any]
 MOST_ACROSS, MOST_PLANES, MOST_IN_PLANE = 16, 8, 8
+_SMALLER = {False: "{}:16x16", True: "{}:8x8x8"}
 
 
 def torus(
@@ -25,9 +27,9 @@ def torus(
 ) -> View:
     """One TPU slice: 2D slices up to 16x16 as a grid, 3D ones up to 8 planes of 8x8 as planes.
 
-    `from_chip`: the chip from which hops are counted, the first one if left out. `compare`: the same slice with and without
-    wraparound, whatever it really has, side by side. `mesh`: axes laid on the slice (or their sizes); without `from_chip`, each
-    chip then shows its coordinates on the mesh instead of hops.
+    `from_chip`: the chip from which hops are counted, and whose neighbours are marked; if left out, hops are counted from the first
+    one. `compare`: the same slice with and without wraparound, whatever it really has, side by side. `mesh`: axes laid on the
+    slice (or their sizes); without `from_chip`, each chip then shows its coordinates on the mesh instead of hops.
 
         >>> view = torus("v5e:4x4", from_chip=(0, 0), compare=True)
         >>> [(g["wraps"], g["real"], g["farthest"]) for g in view["grids"]]
@@ -35,8 +37,7 @@ def torus(
 
     Raises TopologyError for GPUs, larger slices, and chips that the slice does not have; MeshError for a mesh of another machine.
     """
-    t = topology_of(topology)
-    real = grid_of(t)
+    t, real = _machine(topology)
     shown = [i for i, n in enumerate(real.shape) if n > 1] or [0]
     shape = tuple(real.shape[i] for i in shown)
     _check_size(t, shape)
@@ -44,16 +45,33 @@ def torus(
         (0,) * len(real.shape) if from_chip is None and mesh is None else None if from_chip is None else _chip(from_chip, real, t)
     )
     grids = [grid_of(real, True), grid_of(real, False)] if compare else [real]
+    near = [[] if from_chip is None or start is None else neighbours(g, start) for g in grids]
     return {
         "spec": t.spec,
         "chip": t.chip.name,
         "slices": t.num_slices,
+        "whole": list(real.shape),
         "shape": list(shape),
         "names": [f"ici{i}" for i in shown],
         "from": None if start is None else [start[i] for i in shown],
-        "grids": [_grid_view(g, real, start, shown) for g in grids],
+        "slice": _slice_view(t, real),
+        "grids": [_grid_view(g, real, start, shown, beside) for g, beside in zip(grids, near, strict=True)],
         "mesh": [] if mesh is None else _mesh_view(mesh, t, shown),
     }
+
+
+def _machine(topology: Topology | str) -> tuple[Topology, Grid]:
+    """The machine and the grid of a slice; of a text they are kept, for a reader who looks at one chip after another."""
+    if isinstance(topology, str):
+        return _read(topology)
+    t = topology_of(topology)
+    return t, grid_of(t)
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> tuple[Topology, Grid]:
+    t = topology_of(text)
+    return t, grid_of(t)
 
 
 def _chip(where: Any, grid: Grid, t: Topology) -> tuple[int, ...]:
@@ -75,11 +93,24 @@ def _check_size(t: Topology, shape: tuple[int, ...]) -> None:
     if max(shape[-2:]) > (MOST_IN_PLANE if planes > 1 else MOST_ACROSS) or planes > MOST_PLANES:
         rule = f"2D slices up to {MOST_ACROSS}x{MOST_ACROSS}, 3D up to {MOST_PLANES} planes of {MOST_IN_PLANE}x{MOST_IN_PLANE}"
         raise TopologyError(
-            f"{t.spec} has {count(t.chips // t.num_slices)} chips a slice, too many for a picture, which shows {rule}"
+            f"{t.spec} has {count(t.chips // t.num_slices)} chips a slice, too many for a picture, which shows {rule}: draw a smaller "
+            f"slice, such as {_SMALLER[len(t.shape) == 3].format(t.chip.key)}, or compute with scalebook.routes, which has no such limit"
         )
 
 
-def _grid_view(grid: Grid, real: Grid, start: Sequence[int] | None, shown: list[int]) -> View:
+def _slice_view(t: Topology, grid: Grid) -> View:
+    """The slice as it is: which axes close, its links, those of them that close an axis, the longest way, what crosses the narrowest cut."""
+    return {
+        "wraps": list(grid.wraparound),
+        "links": links(grid),
+        "closing": links(grid) - links(grid_of(grid, False)),
+        "diameter": diameter(grid),
+        "mean": mean_hops(grid),
+        "cut_bytes_per_s": t.bisection_bytes_per_s,
+    }
+
+
+def _grid_view(grid: Grid, real: Grid, start: Sequence[int] | None, shown: list[int], near: Iterable[Sequence[int]]) -> View:
     there = None if start is None else distances(grid, start)
     return {
         "wraps": [grid.wraparound[i] for i in shown],
@@ -87,6 +118,7 @@ def _grid_view(grid: Grid, real: Grid, start: Sequence[int] | None, shown: list[
         "hops": None if there is None else list(there),
         "farthest": diameter(grid) if there is None else max(there),
         "mean": mean_hops(grid, start),
+        "near": [[place[i] for i in shown] for place in near],
         "cut": _cut(grid, shown),
     }
 
@@ -98,8 +130,8 @@ def _cut(grid: Grid, shown: list[int]) -> View:
         n = grid.shape[i]
         if n > 1:
             found.append((grid.chips // n * (2 if grid.wraparound[i] else 1), -along))
-    links, along = min(found, default=(0, 0))
-    return {"along": -along, "links": links}
+    crossed, along = min(found, default=(0, 0))
+    return {"along": -along, "links": crossed}
 
 
 def _mesh_view(mesh: Mesh | Mapping[str, int], t: Topology, shown: list[int]) -> list[View]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from scalebook.errors import ScalebookError, shown, unknown, within
 from scalebook.explore.checks import is_positive, listed, name_of, positive, whole
 from scalebook.hardware import Chip, chip as chip_of
 from scalebook.roofline import Work, matmul_work, rates
-from scalebook.units import dtype_name
+from scalebook.units import dtype_name, plural
 
 View = dict[str, Any]
 Rates = Mapping[str, float | None]
 Machine = str | Chip | Mapping[str, Rates]
 LEVELS = {"hbm": "HBM", "vmem": "VMEM"}
-BATCHES = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192)
+BATCHES = (*range(1, 8), *(n * 2**k for k in range(10) for n in range(8, 16)), 8192)  # tokens that a reader can choose
 
 
 def roofline(
@@ -57,22 +58,30 @@ def roofline(
 def matmul_roofline(
     chip: str = "v5e", B: int = 64, D: int = 8192, F: int = 8192, dtype: str = "bf16", weights: str | None = None
 ) -> View:
-    """The state of the live roofline: In[B, D] · W[D, F] on one chip, and the points that the slider reaches.
+    """In[B, D] · W[D, F] on one chip, and the batches at which the point could stand instead.
 
     >>> matmul_roofline("v5e", B=1024)["panels"][0]["points"][0]["bound_by"]
     'math'
     """
     B, D, F = (whole(f"the size {letter}", size) for letter, size in {"B": B, "D": D, "F": F}.items())
-    fetched = dtype if weights is None else weights
-
-    def at(rows: int) -> Work:
-        return matmul_work(rows, D, F, a=dtype, b=fetched, out=dtype)
-
-    view = roofline(chip, {f"{B:,} token{'s' if B > 1 else ''}": at(B)}, dtype=dtype)
+    used = dtype_name(dtype)
+    stored = used if weights is None else dtype_name(weights)
+    view = roofline(chip, {plural(B, "token"): _product(B, D, F, used, stored)}, dtype=used)
     return view | {
-        "state": {"chip": chip_of(chip).key, "B": B},
-        "choices": [{"B": n, "intensity": at(n).intensity()} for n in BATCHES],
+        "state": {"chip": chip_of(chip).key, "B": B, "D": D, "F": F, "dtype": used, "weights": stored},
+        "choices": [dict(c) for c in _choices(D, F, used, stored)],
     }
+
+
+def _product(B: int, D: int, F: int, dtype: str, weights: str) -> Work:
+    return matmul_work(B, D, F, a=dtype, b=weights, out=dtype)
+
+
+@lru_cache(maxsize=64)
+def _choices(D: int, F: int, dtype: str, weights: str) -> tuple[View, ...]:
+    """The product at each of BATCHES, with its FLOPs and bytes: the same while only the batch or the chip changes."""
+    products = [(n, _product(n, D, F, dtype, weights)) for n in BATCHES]
+    return tuple({"B": n, "intensity": w.intensity(), **w.amounts} for n, w in products)
 
 
 def _machines(chips: Any, formats: list[str]) -> list[tuple[str, dict[str, Rates], bool]]:

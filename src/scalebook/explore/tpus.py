@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from scalebook.errors import SizeError, unknown
+from scalebook.explore.checks import positive
 from scalebook.hardware import chip as chip_of
 from scalebook.hierarchy import levels
-from scalebook.systolic import Run, State, cycles as cycle_count, simulate
+from scalebook.systolic import Timetable
 from scalebook.tiling import padding
 from scalebook.units import binary, digits, si
 
 View = dict[str, Any]
+MOVED = (*(m * 10**p for p in range(5, 11) for m in (1, 2, 5)), 10**11)  # bytes that a reader can move, 100 kB to 100 GB
 MOST_SIDE, MOST_ROWS = 8, 32  # of an array that is drawn, and of the matrix that passes through it
 
 
@@ -40,9 +43,9 @@ def systolic(
             f"a picture shows 1 to {MOST_SIDE} rows and columns of cells, 1 to {MOST_ROWS} rows of A and up to 4 tiles; found {R} x {C} cells, "
             f"{rows} rows, {tiles} tiles"
         )
-    run = simulate([[1] * R for _ in range(rows)], [[1] * (C * tiles) for _ in range(R)], dim=(R, C))
-    total = cycle_count(rows, R, C * tiles, dim=(R, C))
-    chosen = [cycle] if cycle is not None else list(cycles) if cycles is not None else _telling(run)
+    table = _timetable(rows, tiles, (R, C))
+    total = table.cycles
+    chosen = [cycle] if cycle is not None else list(cycles) if cycles is not None else _telling(table)
     wrong = [n for n in chosen if not 0 <= n < total]
     if wrong:
         raise SizeError(f"cycle {wrong[0]} does not occur: this run has cycles 0 to {total - 1}")
@@ -51,39 +54,57 @@ def systolic(
         "rows": rows,
         "tiles": tiles,
         "total": total,
-        "busy": list(run.busy),
-        "useful": rows * R * C * tiles / (R * C * total),
-        "panels": [_panel(run.states[n], run, rows) for n in chosen],
+        "busy": list(table.busy),
+        "phases": list(_phases(table)),
+        "useful": rows * tiles / total,  # rows · R · C · tiles useful multiply-adds of R · C · total
+        "panels": [_panel(table, n) for n in chosen],
     }
 
 
-def _telling(run: Run) -> list[int]:
+@lru_cache(maxsize=64)
+def _timetable(rows: int, tiles: int, shape: tuple[int, int]) -> Timetable:
+    """The timetable of a run, kept while a reader steps through it."""
+    return Timetable(rows, tiles, shape)
+
+
+def _telling(table: Timetable) -> list[int]:
     """Half-way through the first weights, first number in, the wave, the fullest, the drain, the last sum out."""
-    R, C = run.shape
-    fullest = max(range(run.cycles), key=lambda n: (run.busy[n], -abs(n - run.cycles // 2)))
-    last_fed = run.cycles - (R + C - 1)
-    return sorted({R // 2, R, R + min(2, R - 1), fullest, last_fed + (R + C - 2) // 2, run.cycles - 1})
+    R, C = table.shape
+    fullest = max(range(table.cycles), key=lambda n: (table.busy[n], -abs(n - table.cycles // 2)))
+    last_fed = table.cycles - (R + C - 1)
+    return sorted({R // 2, R, R + min(2, R - 1), fullest, last_fed + (R + C - 2) // 2, table.cycles - 1})
 
 
-def _panel(state: State, run: Run, rows: int) -> View:
-    R, C = run.shape
-    phase = (
-        "weights move in" if state.busy == 0 and state.cycle < R
-        else "all at work" if state.busy == R * C
-        else "filling" if state.cycle < R + R + C - 2 and state.busy >= run.busy[state.cycle - 1]
-        else "draining" if state.cycle > run.cycles - (R + C)
-        else "at work"
-    )  # fmt: skip
+@lru_cache(maxsize=64)
+def _phases(table: Timetable) -> tuple[str, ...]:
+    """What the array does, cycle by cycle."""
+    R, C = table.shape
+    period, found = max(table.rows, R), []
+    for n, busy in enumerate(table.busy):
+        tile, at = divmod(n - R, period)  # of what the first cell could take
+        found.append(
+            "weights move in" if n < R
+            else "all at work" if busy == R * C
+            else "waits for weights" if tile < table.tiles - 1 and at >= table.rows
+            else "filling" if n < R + R + C - 2 and busy >= table.busy[n - 1]
+            else "draining" if n > table.cycles - (R + C)
+            else "at work"
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _panel(table: Timetable, cycle: int) -> View:
+    R, _ = table.shape
+    spots = table.at(cycle)
     cells = [
         [
-            {"row": cell.row, "held": cell.weight is not None or cell.waiting is not None, "moving": cell.moving is not None,
-             "tile": cell.tile, "next": cell.weight is not None and cell.waiting is not None}
-            for cell in line
+            {"row": row, "held": tile is not None or waiting, "moving": moving, "tile": tile, "next": tile is not None and waiting}
+            for row, tile, waiting, moving in line
         ]
-        for line in state.cells
+        for line in spots
     ]  # fmt: skip
-    outputs = [{"row": out.row, "column": out.column, "tile": out.tile} for out in state.outputs]
-    return {"cycle": state.cycle, "phase": phase, "busy": state.busy, "cells": cells, "outputs": outputs}
+    outputs = [{"row": s.row, "column": c, "tile": s.tile} for c, s in enumerate(spots[R - 1]) if s.row is not None]
+    return {"cycle": cycle, "phase": _phases(table)[cycle], "busy": table.busy[cycle], "cells": cells, "outputs": outputs}
 
 
 def tiles(arrays: Iterable[Any] | Mapping[str, Any]) -> View:
@@ -124,7 +145,7 @@ def _tiled(name: str, shape: Sequence[int], dtype: str = "fp32", minor_to_major:
 
 
 def memory_levels(chip: Any = "v5e", nbytes: float | None = None, *, only: Iterable[str] = ()) -> View:
-    """What each level of a TPU holds, and how fast one chip gets at it; with `nbytes`, how long those take.
+    """What each level of a TPU holds, and how fast one chip gets at it; with `nbytes`, how long those take, and what holds them.
 
     >>> [level["rate_text"].replace("\\u00a0", " ") for level in memory_levels("v5e")["levels"]]
     ['unknown', '17.8 TB/s', '819 GB/s', '180 GB/s', '16 GB/s', '2.5 GB/s']
@@ -136,16 +157,25 @@ def memory_levels(chip: Any = "v5e", nbytes: float | None = None, *, only: Itera
     for key in wanted:
         if key not in {x.key for x in found}:
             raise unknown("level of memory", key, [x.key for x in found], SizeError)
+    moved = None if nbytes is None else positive("nbytes", nbytes)
     made = []
     for x in found:
         if wanted and x.key not in wanted:
             continue
-        seconds = None if nbytes is None else x.seconds(nbytes)
+        seconds = None if moved is None else x.seconds(moved)
         made.append(
             {"key": x.key, "name": x.name, "what": x.what, "nbytes": x.nbytes, "rate": x.bytes_per_s, "holds_text": binary(x.nbytes),
-             "rate_text": si(x.bytes_per_s, "B/s"), "seconds": seconds, "seconds_text": si(seconds, "s"), "colour": _COLOUR[x.key]}
+             "rate_text": si(x.bytes_per_s, "B/s"), "seconds": seconds, "seconds_text": si(seconds, "s"), "colour": _COLOUR[x.key],
+             "fits": None if moved is None or x.nbytes is None else moved <= x.nbytes,
+             "span": [] if moved is None or seconds is None else [x.seconds(min(moved, MOVED[0])), x.seconds(max(moved, MOVED[-1]))]}
         )  # fmt: skip
-    return {"chip": chip_of(chip).name, "levels": made, "moved": None if nbytes is None else si(nbytes, "B")}
+    return {
+        "chip": chip_of(chip).name,
+        "levels": made,
+        "nbytes": moved,
+        "moved": None if moved is None else si(moved, "B"),
+        "stops": [] if moved is None else [[x.seconds(n), n] for x in found if x.key == "hbm" for n in MOVED],
+    }
 
 
 _COLOUR = {"vreg": "math", "vmem": "hbm", "hbm": "hbm", "ici": "ici", "host": "dcn", "dcn": "dcn"}

@@ -138,7 +138,7 @@ def stacks(
 def torus(topology: Any, *, caption: str = "", alt: str = "", question: str = "", name: str = "", **options: Any) -> Figure:
     """The chips of a TPU slice and the links between them, with hops from one chip: see `explore.torus`.
 
-    >>> torus("v5e:4x4", from_chip=(0, 0))
+    >>> torus("v5e:4x4")
     Figure(torus: From chip (0, 0) of TPU v5e 4x4 the farthest chip is 6 hops away, the mean 3.2; no wraparound.)
     """
     return draw("torus", explore.torus(topology, **options), caption=caption, alt=alt, question=question, name=name)

@@ -6,26 +6,30 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from scalebook.figures import hooks
 from scalebook.figures.array_shape import Rect, Shape
-from scalebook.figures.array_words import coordinate_name, describe, label
+from scalebook.figures.array_words import coordinate_name, describe, label, mesh_words, size_words, slab_words
 from scalebook.figures.svg import Picture, escape, fill, g, hatch, line, raw_text, rect, stroke, text, text_width
 
 __all__ = ["describe", "draw", "label"]
 
 GRID = 16  # dimensions up to this size show their cells
+SLABS = 8  # of a first dimension that is larger, a slab is what lies between two cuts
 
 
 def draw(view: Mapping[str, Any], width: float) -> Picture:
     """Array and mesh side by side where there is room, else the mesh below."""
     sizes = [d["size"] for d in view["dims"]]
     narrow = width < 560
-    shape = Shape.fit(sizes, 176 if narrow else 200 if len(sizes) < 3 else 220, 28 if len(sizes) == 3 else 0)
-    left, top = _margin(view), 62.0 if len(sizes) < 3 else 84.0
+    shape = Shape.fit(sizes, 176 if narrow else 200 if len(sizes) < 3 else 220, 28 if len(sizes) == 3 else 0, _depth(view))
+    left, top = _margin(view), (62.0 if len(sizes) < 3 else 84.0) + (0 if view["bytes"] is None else 10)
     body = [
         _notation(view["spec"], view, 0, 16),
         _dimensions(view, shape, left, top),
         g(_array(view, shape), transform=f"translate({left:g},{top:g})"),
     ]
+    if view["bytes"] is not None:
+        body.append(text(0, 33, size_words(view), cls="sb-note"))
     end = top + shape.size[1]
     beside = left + shape.size[0] + 34
     _, columns, panels = _grid(view)
@@ -40,7 +44,7 @@ def draw(view: Mapping[str, Any], width: float) -> Picture:
     else:
         x, y, head = beside + label, 62.0, 16.0
     lines = _fold(columns, tile, width - x)
-    body.append(text(x - (label if narrow or tile < 44 or head > 16 else 0), head, _mesh_words(view, width - x), cls="sb-note"))
+    body.append(text(x - (label if narrow or tile < 44 or head > 16 else 0), head, mesh_words(view, width - x), cls="sb-note"))
     drawn, bottom = _mesh(view, shape, x, y, tile if lines == 1 else 44.0, across, lines)
     body.append(drawn)
     return Picture(width, max(end, bottom) + 8, "".join(body))
@@ -73,10 +77,10 @@ def _label_width(view: Mapping[str, Any]) -> float:
     return text_width(f"{coordinate_name(axis['axis'])}={axis['size'] - 1}", bold=True) + 14
 
 
-def _mesh_words(view: Mapping[str, Any], room: float) -> str:
-    sizes = " by ".join(f"{a['axis']}={a['size']}" for a in view["mesh"]) or "one device"
-    long = f"the mesh, {sizes}: what each device holds"
-    return long if text_width(long, 12) <= room else f"mesh {sizes}: who holds what"
+def _depth(view: Mapping[str, Any]) -> int:
+    """How many places of the first of three dimensions a slab stands for."""
+    dims = view["dims"]
+    return dims[0]["size"] // (len(dims[0]["cuts"]) + 1) if len(dims) == 3 and dims[0]["size"] > SLABS else 1
 
 
 # ---- the array ----------------------------------------------------------------------------------------------------------
@@ -93,7 +97,17 @@ def _array(view: Mapping[str, Any], shape: Shape) -> list[str]:
         parts += [_block(r, d, view, strong=strong) for r in shape.rects(d["block"])]
     parts += _cells(view, shape)
     parts += _cut_lines(view, shape)
-    return parts + [rect(*r, cls="sb-chosen") for r in shape.rects(mine["block"])]
+    parts += [rect(*r, cls="sb-chosen") for r in shape.rects(mine["block"])]
+    return parts + (list(_choices(view, shape)) if view.get("live") else [])
+
+
+def _choices(view: Mapping[str, Any], shape: Shape) -> Iterable[str]:
+    """Over each block a place that chooses a device which holds it."""
+    first = {d["number"]: i for i, d in reversed([*enumerate(view["devices"])])}
+    first[view["devices"][view["device"]]["number"]] = view["device"]  # what is chosen stays so
+    for device in first.values():
+        for r in shape.rects(view["devices"][device]["block"]):
+            yield rect(*r, fill="none", pointer_events="all", data_set=hooks.sets(device=device))
 
 
 def _colour(number: int) -> str:
@@ -148,9 +162,11 @@ def _dimensions(view: Mapping[str, Any], shape: Shape, left: float, top: float) 
     if len(dims) == 3:
         made[0] = _subscripted(dims[-1]["letter"], dims[-1]["axes"], colours, left + shape.wide / 2, top - 30, "middle")
         name = escape(dims[0]["letter"]) + _axes(dims[0]["axes"], colours)
+        plain = dims[0]["letter"] + "".join(dims[0]["axes"])
         for k in range(shape.slabs):
             x, y = shape.slab(k)
-            made.append(raw_text(left + x + shape.wide / 2, top + y - 11, f"{name} = {k}", cls="sb-note", text_anchor="middle"))
+            words = slab_words(k, shape.depth, plain, shape.wide + shape.gap - 8).replace(plain, name, 1)
+            made.append(raw_text(left + x + shape.wide / 2, top + y - 11, words, cls="sb-note", text_anchor="middle"))
     return "".join(made)
 
 
@@ -186,6 +202,7 @@ def _mesh(view: Mapping[str, Any], shape: Shape, x: float, y: float, tile: float
     lift = 18 if panels > 1 else 0
     parts, bottom = [], y
     small = _small_shape(view, tile - 8)
+    empty = _empty_tile(small, tile - 8)  # the same for all
     for p in range(panels):
         px, py = x + (p % across) * (per_line * tile + 12), y + lift + (p // across) * step_y
         if panels > 1:
@@ -198,7 +215,9 @@ def _mesh(view: Mapping[str, Any], shape: Shape, x: float, y: float, tile: float
                     words = _coordinate(axes[-1], c, tx + tile / 2 - 4, ty - 9, "middle", short=tile < 48)
                     parts.append(words)
                 index = (p * rows + r) * columns + c
-                parts.append(g(_tile(view, small, index, tile - 8), transform=f"translate({tx:.1f},{ty:.1f})"))
+                chooses = hooks.sets(device=index) if view.get("live") else None
+                drawn = _tile(view, small, index, tile - 8)
+                parts.append(g([empty, *drawn], transform=f"translate({tx:.1f},{ty:.1f})", data_set=chooses))
                 bottom = max(bottom, ty + tile - 8)
             if len(axes) > 1 and p % across == 0:
                 parts.append(_coordinate(axes[-2], r, px - 8, py + (r + 0.5) * tile * lines, "end"))
@@ -214,22 +233,24 @@ def _coordinate(axis: Mapping[str, Any], i: int, x: float, y: float, anchor: str
 
 def _small_shape(view: Mapping[str, Any], size: float) -> Shape:
     inset = 9 if size > 50 else 5
-    return Shape.fit([d["size"] for d in view["dims"]], size - 2 * inset, 4 if len(view["dims"]) == 3 else 0)
+    return Shape.fit([d["size"] for d in view["dims"]], size - 2 * inset, 4 if len(view["dims"]) == 3 else 0, _depth(view))
+
+
+def _empty_tile(shape: Shape, size: float) -> str:
+    """A device, and the outline of the array in small."""
+    dx, dy = (size - shape.size[0]) / 2, (size - shape.size[1]) / 2
+    w, high = shape.wide, shape.high
+    outlines = (f"M{dx + x:.2f},{dy + y:.2f}h{w:.2f}v{high:.2f}h-{w:.2f}z" for x, y in map(shape.slab, range(shape.slabs)))
+    return rect(0, 0, size, size, cls="sb-tile", rx=5) + f'<path d="{"".join(outlines)}" class="sb-ghost"/>'
 
 
 def _tile(view: Mapping[str, Any], shape: Shape, index: int, size: float) -> list[str]:
-    """A device: the outline of the array in small, and the block of it that lies here."""
+    """On a device, the block of the array that lies there."""
     device = view["devices"][index]
     chosen = index == view["device"]
     same = not chosen and index in view["holders"]
-    wide, high = shape.size
-    dx, dy = (size - wide) / 2, (size - high) / 2
-    parts = [rect(0, 0, size, size, cls="sb-tile", rx=5)]
-    if chosen or same:
-        parts.append(rect(0, 0, size, size, cls="sb-chosen" if chosen else "sb-same", rx=5))
-    for k in range(shape.slabs):
-        x, y = shape.slab(k)
-        parts.append(rect(dx + x, dy + y, shape.wide, shape.high, cls="sb-ghost"))
+    dx, dy = (size - shape.size[0]) / 2, (size - shape.size[1]) / 2
+    parts = [rect(0, 0, size, size, cls="sb-chosen" if chosen else "sb-same", rx=5)] if chosen or same else []
     rects = [(x + dx, y + dy, w, h) for x, y, w, h in shape.rects(device["block"])]
     parts += [_block(r, device, view, strong=chosen or same) for r in rects]
     if view["terms"] > 1:

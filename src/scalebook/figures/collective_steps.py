@@ -1,35 +1,27 @@
-"""A collective step by step: devices as columns, chunks as rows, what is on its way, and below what every link carries when."""
+"""A collective step by step: devices as columns, chunks as rows, what is on its way, and below what every link carries when.
+
+A stepper is redrawn at every frame of a drag, so what there is much of (cells, numbers in them) is written directly and, where it
+looks alike, as one path.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from scalebook.figures.collective_words import describe, label, state_words
-from scalebook.figures.svg import (
-    Picture,
-    Point,
-    Scale,
-    axis_x,
-    escape,
-    fill,
-    line,
-    linear_ticks,
-    path,
-    rect,
-    text,
-    text_width,
-)
-from scalebook.units import digits
+from scalebook.figures.collective_lanes import lanes
+from scalebook.figures.collective_words import SUMMED, describe, label, moment_words, size_words, state_words
+from scalebook.figures.svg import Picture, Point, fill, line, path, rect, text, text_width
 
 __all__ = ["describe", "draw", "label"]
 
 View = Mapping[str, Any]
-SLOT, LANE, TAG = 18, 18, 16  # heights of a chunk's row, of a link's lane, of a chunk on its way
+SLOT, TAG = 18, 16  # heights of a chunk's row, of a chunk on its way
 ACROSS = 4  # panels in a row
 HALVES = 26  # a column in which the two halves of a chunk have room for a number each
-SUMMED = ("reduce-scatter", "all-reduce")
+SMALL = 12  # of the numbers in cells
 
 
 def draw(view: View, width: float) -> Picture:
@@ -38,8 +30,8 @@ def draw(view: View, width: float) -> Picture:
         body, bottom = _panels(view, width)
     else:
         body, bottom = _stage(view, width)
-    lanes, end = _lanes(view, width, bottom + 42)
-    return Picture(width, end, body + lanes)
+    below, end = lanes(view, width, bottom + (42 if view["step"] is None else 48))
+    return Picture(width, end, body + below)
 
 
 # ---- chunks held ----------------------------------------------------------------------------------------------------------
@@ -67,29 +59,55 @@ def _panels(view: View, width: float) -> tuple[str, float]:
 
 def _cells(view: View, step: int, left: float, top: float, column: float, size: float) -> Iterator[str]:
     """One column per device, one slot per chunk: as full as the chunk is there, as strong as its sum is complete."""
+    outlines: list[str] = []
+    numbers: list[str] = []
+    filled: dict[str, list[str]] = {}
     for d, cells in enumerate(view["held"][step]):
         x = left + d * column + (column - size) / 2
-        for row in range(view["rows"]):
-            yield rect(x, top + row * SLOT, size, SLOT - 2, cls="sb-empty", rx=2)
         for cell in cells:
-            yield from _cell(view, cell, x, top + cell["row"] * SLOT, size)
+            y = top + cell["row"] * SLOT
+            _fill(view, cell, x, y, size, filled, numbers)
+            if cell["came"] and view["step"] is not None:
+                from_, to = cell["pieces"][0][0] * size, cell["pieces"][-1][1] * size
+                outlines.append(_box(x + from_ + 0.75, y + 0.75, to - from_ - 1.5, SLOT - 3.5))
+    yield _slots(view["devices"], view["rows"], left, top, column, size)
+    for style, boxes in filled.items():
+        yield f'<path d="{"".join(boxes)}" style="{style}"/>'
+    yield from numbers
+    if outlines:
+        yield f'<path d="{"".join(outlines)}" class="sb-came"/>'
 
 
-def _cell(view: View, cell: View, x: float, y: float, size: float) -> Iterator[str]:
-    colour, k = f"cat-{cell['colour'] + 1}", view["devices"]
-    summed = view["kind"] in SUMMED
-    complete = not summed or all(terms == k for _, _, terms in cell["pieces"])
+@lru_cache(maxsize=64)
+def _slots(devices: int, rows: int, left: float, top: float, column: float, size: float) -> str:
+    """The places of all chunks, empty."""
+    at = itertools.product(range(devices), range(rows))
+    boxes = (_box(left + d * column + (column - size) / 2, top + row * SLOT, size, SLOT - 2) for d, row in at)
+    return f'<path d="{"".join(boxes)}" class="sb-empty"/>'
+
+
+def _fill(view: View, cell: View, x: float, y: float, size: float, filled: dict[str, list[str]], numbers: list[str]) -> None:
+    """The pieces of a chunk that are there, by how they look, and the numbers in them."""
+    colour, k, summed = f"cat-{cell['colour'] + 1}", view["devices"], view["kind"] in SUMMED
+    on, ink = f"fill:var(--sb-on-{colour})", "fill:var(--sb-ink)"
     for lo, hi, terms in cell["pieces"]:
-        strength = 1.0 if not summed or terms == k else 0.12 + 0.28 * terms / k
-        style = fill(colour) + (f";fill-opacity:{strength:.2f}" if strength < 1 else "")
+        pale = summed and terms < k
+        style = f"fill:var(--sb-{colour})" + (f";fill-opacity:{0.12 + 0.28 * terms / k:.2f}" if pale else "")
         left, right = x + lo * size + (0.75 if lo > 0 else 0), x + hi * size - (0.75 if hi < 1 else 0)
-        yield rect(left, y, right - left, SLOT - 2, style=style, rx=2)
-        if summed and not cell["label"] and text_width(str(terms), 12) <= right - left:
-            ink = fill("ink") if strength < 1 else fill(f"on-{colour}")
-            yield text(x + (lo + hi) / 2 * size, y + SLOT - 5.5, str(terms), size=12, style=ink, text_anchor="middle")
-    if cell["label"] and text_width(cell["label"], 12) <= size:
-        style = fill(f"on-{colour}") if complete else fill("ink")
-        yield text(x + size / 2, y + SLOT - 5.5, cell["label"], size=12, style=style, text_anchor="middle")
+        filled.setdefault(style, []).append(_box(left, y, right - left, SLOT - 2))
+        words = cell["label"] or (str(terms) if summed else "")
+        if words and text_width(words, SMALL) <= right - left:
+            numbers.append(_number(x + (lo + hi) / 2 * size, y + SLOT - 5.5, words, ink if pale else on))
+
+
+def _box(x: float, y: float, wide: float, high: float) -> str:
+    """A rectangle as part of a path."""
+    return f"M{x:.2f},{y:g}h{wide:.2f}v{high:g}h-{wide:.2f}z"
+
+
+def _number(x: float, y: float, words: str, style: str) -> str:
+    """A short text without markup, in the middle of its place."""
+    return f'<text x="{x:.2f}" y="{y:g}" style="{style};font-size:{SMALL}px" text-anchor="middle">{words}</text>'
 
 
 # ---- one step, with what is on its way --------------------------------------------------------------------------------------
@@ -99,12 +117,13 @@ def _stage(view: View, width: float) -> tuple[str, float]:
     k, step = view["devices"], view["step"]
     left = 50.0 if width >= 480 else 0.0
     column = (width - left) / k
-    ring, switch = view["shape"] == "ring", view["shape"] == "switch"
-    y = 92.0 if ring or switch else 52.0
+    y = 52.0 if view["shape"] == "line" else 92.0
     widest = max((_wide(f) for step_ in view["flying"] for f in step_), default=0.0)
     half = max(7.0, min(30.0, column * 0.5, column - widest) / 2)  # a tag stands between two devices, not on them
     middle = [left + (d + 0.5) * column for d in range(k)]
-    parts = [text(0, 13, state_words(view, step, width), cls="sb-strong")]
+    size_said = size_words(view)
+    said = moment_words(view, width - text_width(size_said, SMALL) - 12)
+    parts = [text(0, 13, said, cls="sb-strong"), text(width, 13, size_said, cls="sb-note", text_anchor="end")]
     parts += _wires(view, middle, half, y, left, width)
     for d in range(k):
         parts.append(rect(middle[d] - half, y - 12, 2 * half, 24, cls="sb-device", rx=4))
@@ -112,11 +131,11 @@ def _stage(view: View, width: float) -> tuple[str, float]:
     if step < len(view["flying"]):
         parts += [_tag(view, f, middle, y, left, width) for f in view["flying"][step]]
     top = y + 28
-    size = min(column - 4, 52)
-    parts += _cells(view, step, left, top, column, size)
+    parts += _cells(view, step, left, top, column, min(column - 4, 52))
     if left:
-        parts.append(text(0, top + view["rows"] * SLOT / 2, "chunks", cls="sb-tick"))
-        parts.append(text(0, top + view["rows"] * SLOT / 2 + 14, "held", cls="sb-tick"))
+        words = ("chunks", "held", "", "rim: new") if step and view["rows"] > 3 else ("chunks", "held")
+        start = top + view["rows"] * SLOT / 2 - (14 if len(words) > 2 else 0)
+        parts += [text(0, start + 14 * i, w, cls="sb-tick") for i, w in enumerate(words) if w]
     return "".join(parts), top + view["rows"] * SLOT
 
 
@@ -130,7 +149,8 @@ def _wires(view: View, middle: Sequence[float], half: float, y: float, left: flo
     if view["shape"] == "switch":
         bus = [rect(middle[0] - half, 28, middle[-1] - middle[0] + 2 * half, 14, cls="sb-device", rx=4)]
         return bus + [line(x, 42, x, y - 12, cls="sb-wire") for x in middle]
-    made = [line(a + half, y, b - half, y, cls="sb-wire") for a, b in itertools.pairwise(middle)]
+    links = "".join(f"M{a + half:.2f},{y:g}H{b - half:.2f}" for a, b in itertools.pairwise(middle))
+    made = [f'<path d="{links}" class="sb-wire"/>']
     if view["shape"] == "ring":
         made.append(path(_arc(middle, half, y, left, width), cls="sb-wire"))
         if view["step"] >= len(view["flying"]):
@@ -140,12 +160,11 @@ def _wires(view: View, middle: Sequence[float], half: float, y: float, left: flo
 
 def _wide(f: View) -> float:
     """The width of a tag, point included."""
-    return max(20.0, text_width(f["label"], 12) + 11)
+    return max(20.0, text_width(f["label"], SMALL) + 11)
 
 
 def _tag(view: View, f: View, middle: Sequence[float], y: float, left: float, width: float) -> str:
     """A chunk on its way, pointing where it goes: to the right above the link, to the left below it."""
-    words = f["label"]
     wide = _wide(f)
     way = 1 if f["direction"] != "-" else -1
     if view["shape"] == "switch":
@@ -158,70 +177,11 @@ def _tag(view: View, f: View, middle: Sequence[float], y: float, left: float, wi
         way = -way if wraps else way  # over the top, what goes on to the right comes back to the left
         at = 38 - (TAG / 2 + 1) if wraps and f["direction"] != "-" else at
     top, tip = at - TAG / 2, 6.0 if view["shape"] != "switch" else 0.0
-    ends = [
-        (x - wide / 2, top),
-        (x + wide / 2 - tip, top),
-        (x + wide / 2, at),
-        (x + wide / 2 - tip, top + TAG),
-        (x - wide / 2, top + TAG),
-    ]
-    shape = [(2 * x - px, py) for px, py in ends] if way < 0 else ends
+    back, point = x - way * wide / 2, x + way * wide / 2
+    edge = point - way * tip
+    d = f"M{back:.2f},{top:g}L{edge:.2f},{top:g}L{point:.2f},{at:g}L{edge:.2f},{top + TAG:g}L{back:.2f},{top + TAG:g}Z"
     lone = f["colour"] is not None
     style = fill(f"cat-{f['colour'] + 1}") if lone else fill("paper")
     ink = fill(f"on-cat-{f['colour'] + 1}") if lone else fill("ici-text")
-    drawn = path(shape, close=True, style=style, cls="sb-tag" if lone else "sb-tag sb-tag-many")
-    return drawn + text(x - way * tip / 3, at + 4.5, words, size=12, text_anchor="middle", style=ink)
-
-
-# ---- links over time --------------------------------------------------------------------------------------------------------
-
-
-def _lanes(view: View, width: float, top: float) -> tuple[str, float]:
-    """A lane per link; on rings and lines its upper half is the way to the next device, its lower half the way back."""
-    both = view["shape"] != "switch"
-    lanes = view["lanes"]
-    left = 50.0
-    rows = len(lanes) // 2 if both else len(lanes)
-    bottom = top + rows * LANE
-    unit, scale = (1e3, "ms") if view["seconds"] >= 2e-3 else (1e6, "µs") if view["seconds"] >= 2e-6 else (1e9, "ns")
-    time = Scale(0, view["seconds"] * unit, left, width - 8)
-    words = "each link over time: above the way on, below the way back" if both else "each device's way out over time"
-    if text_width(words, 12) > width:
-        words = "links over time: way on, way back"
-    parts = [text(0, top - 16, words, cls="sb-note")]
-    now = _now(view)
-    for i, lane in enumerate(lanes):
-        row, lower = (i // 2, i % 2) if both else (i, 0)
-        y = top + row * LANE + (lower * LANE / 2 if both else 0)
-        high = (LANE / 2 if both else LANE) - 1.5
-        parts.append(rect(left, y, width - 8 - left, high, cls="sb-empty"))
-        for busy in lane["busy"]:
-            x, end = time(busy["start"] * unit), time(busy["end"] * unit)
-            later = now is not None and busy["start"] >= now - 1e-15
-            pale = busy["message"] != view["follow"] if view["follow"] else later
-            parts.append(
-                rect(
-                    x + 0.5, y, end - x - 1, high, style=fill(f"cat-{busy['colour'] + 1}"), rx=1, cls="sb-pale" if pale else None
-                )
-            )
-        if not lower:
-            name = str(lane["src"]) if not both else f"{lane['src']}–{lane['dst']}"
-            parts.append(text(left - 8, y + LANE / 2 + 3.5, name, cls="sb-tick", text_anchor="end"))
-    parts.append(
-        axis_x(
-            time, bottom + 2, linear_ticks(0, view["seconds"] * unit, 5 if width >= 480 else 4), digits, f"time, {escape(scale)}"
-        )
-    )
-    if now is not None:
-        x = time(now * unit)
-        parts.append(line(x, top - 4, x, bottom + 2, cls="sb-now"))
-        parts.append(path([(x - 5, top - 9), (x + 5, top - 9), (x, top - 2)], close=True, style=fill("ink")))
-    return "".join(parts), bottom + 42
-
-
-def _now(view: View) -> float | None:
-    """The moment that is shown: the beginning of the step that follows."""
-    if view["step"] is None:
-        return None
-    steps = view["steps"]
-    return float(steps[view["step"]]["start"]) if view["step"] < len(steps) else float(view["seconds"])
+    drawn = f'<path d="{d}" style="{style}" class="{"sb-tag" if lone else "sb-tag sb-tag-many"}"/>'
+    return drawn + _number(x - way * tip / 3, at + 4.5, f["label"], ink)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from scalebook.figures.svg import text_width
 from scalebook.units import plural, si
 
 View = Mapping[str, Any]
+SUMMED = ("reduce-scatter", "all-reduce")
 SHAPES = {"ring": "ring", "line": "line, without a wraparound link", "switch": "switch"}
 HOLDS = {  # what is shown for each device, and what a number in a slot means
     "all-gather": "numbers are chunks",
@@ -19,6 +21,15 @@ HOLDS = {  # what is shown for each device, and what a number in a slot means
 }
 
 
+def now(view: View) -> float | None:
+    """The moment that is shown: the beginning of the step that follows, or the end."""
+    return None if view["step"] is None else _after(view, view["step"])
+
+
+def _after(view: View, steps: int) -> float:
+    return float(view["steps"][steps]["start"] if steps < len(view["steps"]) else view["seconds"])
+
+
 def state_words(view: View, step: int, room: float) -> str:
     """Which moment a panel shows, as long as there is room for it.
 
@@ -26,15 +37,24 @@ def state_words(view: View, step: int, room: float) -> str:
     >>> [state_words(view, n, 200).replace(chr(160), " ") for n in (0, 1, 2)]
     ['at the start', 'after step 1: 1 ms', 'at the end: 2 ms']
     """
-    count = len(view["steps"])
-    if view["step"] is not None and step < count:
-        return f"step {step + 1} of {count} under way"
     if step == 0:
         return "at the start"
-    when = view["seconds"] if step == count else view["steps"][step]["start"]
-    words = "at the end" if step == count else f"after step {step}"
-    long = f"{words}: {si(when, 's')}"
+    words = "at the end" if step == len(view["steps"]) else f"after step {step}"
+    long = f"{words}: {si(_after(view, step), 's')}"
     return long if text_width(long, 12, bold=True) <= room else words
+
+
+def moment_words(view: View, room: float) -> str:
+    """The moment that is shown and what is on its way, as long as there is room for it."""
+    step, count = view["step"], len(view["steps"])
+    words = state_words(view, step, room / 1.1)  # its letters are larger than a panel's
+    long = f"{words}; on its way: step {step + 1} of {count}"
+    return words if step == count or text_width(long, bold=True) > room else long
+
+
+def size_words(view: View) -> str:
+    """How large a chunk is."""
+    return f"{'message' if view['kind'] == 'all-to-all' else 'chunk'}: {si(view['chunk_bytes'], 'B')}"
 
 
 def _a(kind: str) -> str:
@@ -58,11 +78,21 @@ def describe(view: View) -> str:
         f'{si(view["nbytes"], "B")} takes {steps} and <b class="sb-key-ici">{si(view["seconds"], "s")}</b>; each device must receive '
         f"{si(view['received'], 'B')}"
     )
-    step = view["step"]
-    if step is not None and step < len(view["steps"]):
-        flying = view["flying"][step]
-        most = max(f["bytes"] for f in flying)
+    if view["step"] is not None:
+        said += _moment(view, view["step"])
+    return f"{said}; {HOLDS[view['kind']]}."
+
+
+def _moment(view: View, step: int) -> str:
+    """What has been sent at the moment that is shown, and what is on its way."""
+    said, sent = "", [math.fsum(f["bytes"] for f in flying) for flying in view["flying"]]
+    if step:
+        so_far, total = si(math.fsum(sent[:step]), "B"), si(math.fsum(sent), "B")
+        when = "At the end" if step == len(sent) else f"After {plural(step, 'step')}, at {si(_after(view, step), 's')},"
+        said = f". {when} the links have carried {so_far} {'in all' if step == len(sent) else f'of {total}'}; what has just come has a rim"
+    if step < len(sent):
+        most = max(f["bytes"] for f in view["flying"][step])
         said += (
             f". In step {step + 1} the busiest link carries {si(most, 'B')} one way, in {si(view['steps'][step]['seconds'], 's')}"
         )
-    return f"{said}; {HOLDS[view['kind']]}."
+    return said

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from scalebook.figures.hooks import drag, play_head
 from scalebook.figures.placing import Box, Placer
+from scalebook.figures.roofline_words import listed
 from scalebook.figures.svg import (
     Picture,
+    Point,
     Scale,
     axis_x,
     axis_y,
@@ -28,26 +31,30 @@ __all__ = ["describe", "draw", "label"]
 
 View = Mapping[str, Any]
 LEFT, TOP, BOTTOM, APART = 58, 46, 300, 16
+NAME = 18  # from the top to the y axis's name where a size is marked, whose handle stands between
 
 
 def draw(view: View, width: float) -> Picture:
     """The chart; names of lines stand at the right, each joined to the end of its line, or below where they are long."""
     names = max(text_width(c["name"], 12, bold=True) for c in view["lines"])
     beside = names + 28 <= 0.36 * width
-    right = width - names - 28 if beside else width - 8
+    right = width - names - 28 if beside else width - (12 if view["at"] else 8)
     points = [p for c in view["lines"] for p in c["points"]]
     x = Scale(min(p[0] for p in points), max(p[0] for p in points), LEFT, right, log=True)
     low, high = min(p[1] for p in points), max(p[1] for p in points)
     y = Scale(low / 1.5, high * 1.5, BOTTOM, TOP, log=True)
     body = [_regimes(view, x)]
-    body.append(axis_y(y, LEFT, right, log_ticks(y.low, y.high, 6), _shown(view["y"]["unit"]), view["y"]["name"]))
+    name = view["y"]["name"]
+    body.append(axis_y(y, LEFT, right, log_ticks(y.low, y.high, 6), _shown(view["y"]["unit"]), "" if view["at"] else name))
+    if view["at"]:
+        body.append(text(0, NAME, f"↑ {name}", cls="sb-tick"))
     body.append(
         axis_x(x, BOTTOM, log_ticks(x.low, x.high, 8 if width >= 480 else 3 if beside else 4), _shown(view["x"]["unit"]), "")
     )
     body.append(text(right, BOTTOM + 35, f"{view['x']['name']} →", cls="sb-tick", text_anchor="end"))
-    for c in view["lines"]:
-        body.append(path([(x(a), y(b)) for a, b in c["points"]], cls="sb-slope", style=_drawn(c)))
-    body += [_marks(view, x, y, right), _boundaries(view, x)]
+    curves = [[(x(a), y(b)) for a, b in c["points"]] for c in view["lines"]]
+    body += [path(curve, cls="sb-slope", style=_drawn(c)) for c, curve in zip(view["lines"], curves, strict=True)]
+    body += [_marks(view, x, y, curves), _boundaries(view, x, y), _marked(view, x, y)]
     if beside:
         return Picture(width, BOTTOM + 44.0, "".join([*body, _ends(view, y, right)]))
     for row, c in enumerate(
@@ -75,10 +82,12 @@ def _regimes(view: View, x: Scale) -> str:
     return "".join(parts)
 
 
-def _boundaries(view: View, x: Scale) -> str:
+def _boundaries(view: View, x: Scale, y: Scale) -> str:
     """Where one plan overtakes another, with the size."""
     parts, names = [], []
     placer = Placer(Box(x.start, TOP, x.end, BOTTOM))
+    if view["at"]:
+        _keep_free(placer, view, x, y)
     for r in view["regimes"][1:]:
         at = x(r["low"])
         words = f"{view['letter']} = {count(round(r['low']))}"
@@ -90,11 +99,15 @@ def _boundaries(view: View, x: Scale) -> str:
     return "".join(parts + names)
 
 
-def _marks(view: View, x: Scale, y: Scale, right: float) -> str:
+def _marks(view: View, x: Scale, y: Scale, curves: Sequence[Sequence[Point]]) -> str:
     """Turning points: a dot, and what it is, where it covers least."""
-    placer = Placer(Box(LEFT, TOP, right, BOTTOM))
-    for c in view["lines"]:
-        placer.block_line([(x(a), y(b)) for a, b in c["points"]])
+    if not view["marks"]:
+        return ""
+    placer = Placer(Box(LEFT, TOP, x.end, BOTTOM))
+    if view["at"]:
+        _keep_free(placer, view, x, y)
+    for curve in curves:
+        placer.block_line([*curve[::4], curve[-1]])
     parts = []
     for m in view["marks"]:
         cx, cy, wide = x(m["x"]), y(m["y"]), text_width(m["text"], 12, bold=True)
@@ -108,6 +121,28 @@ def _marks(view: View, x: Scale, y: Scale, right: float) -> str:
         parts.append(circle(cx, cy, 6, style=fill(m["colour"]), cls="sb-handle"))
         parts.append(text(boxes[best].left, boxes[best].top + 12, m["text"], size=12, cls="sb-strong sb-halo"))
     return "".join(parts)
+
+
+def _keep_free(placer: Placer, view: View, x: Scale, y: Scale) -> None:
+    """Takes the line of the marked size and its dots."""
+    at = x(view["at"]["x"])
+    placer.block_line([(at, TOP), (at, BOTTOM)])
+    for row in view["at"]["rows"]:
+        placer.block(Box(at - 7, y(row["seconds"]) - 7, at + 7, y(row["seconds"]) + 7))
+
+
+def _marked(view: View, x: Scale, y: Scale) -> str:
+    """The marked size: a line to move sideways, with a dot on each curve."""
+    if not view["at"]:
+        return ""
+    at = x(view["at"]["x"])
+    dots = [circle(at, y(row["seconds"]), 5, cls="sb-hollow", style=stroke(row["colour"])) for row in view["at"]["rows"]]
+    stops = view.get("stops")
+    area = ""
+    if view.get("live") and stops:
+        reached = [(x(value), value) for value in stops["values"]]
+        area = drag(x.start - 10, TOP - 16, x.end - x.start + 20, BOTTOM - TOP + 16, stops["key"], reached)
+    return "".join([play_head(at, TOP, BOTTOM), *dots, area])
 
 
 def _ends(view: View, y: Scale, right: float) -> str:
@@ -134,6 +169,8 @@ def label(view: View) -> str:
 
 def describe(view: View) -> str:
     """Who is fastest where; or where latency and bandwidth take equally long."""
+    if view["at"]:
+        return _at(view)
     if view["marks"]:
         said = [
             f"<b>{escape(m['name'])}</b>: {si(m['fixed'], 's')} however small the array, and as long again for the bytes at {escape(m['text'])}"
@@ -154,3 +191,22 @@ def describe(view: View) -> str:
     if not said:
         return f"{escape(view['subject'])}: {plural(len(view['lines']), 'line')}."
     return f"{escape(view['subject'])}. Fastest: {'; '.join(said)}."
+
+
+def _at(view: View) -> str:
+    """What each line says at the marked size: of a collective also what its time is made of, of a plan whether it is the fastest."""
+    rows, name = view["at"]["rows"], escape(view["at"]["name"])
+    if "latency" in rows[0]:
+        said = [
+            f"{escape(r['name'])} {si(r['seconds'], 's')}, of which {si(r['latency'], 's')} latency: {_binds(r)}" for r in rows
+        ]
+        return f"{escape(view['subject'])}. {name}: {'; '.join(said)}."
+    best = rows[view["at"]["best"]]
+    others = [f"{escape(r['name'])} {si(r['seconds'], 's')}" for r in rows if r is not best]
+    turns = [f"{escape(view['letter'])} = {count(round(r['low']))}" for r in view["regimes"][1:]]
+    end = f" The fastest changes at {listed(turns)}." if turns else ""
+    return f"{name}: fastest <b>{escape(best['name'])}</b>, {si(best['seconds'], 's')}; {', '.join(others)}.{end}"
+
+
+def _binds(row: View) -> str:
+    return "<b>latency</b> binds" if 2 * row["latency"] > row["seconds"] else "<b>bandwidth</b> binds"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalebook.explore.quantities import is_shared, time_row
 from scalebook.figures import time_bars
+from scalebook.figures.hooks import drag
 from scalebook.figures.placing import Box, Placer
 from scalebook.figures.roofline_panels import draw_panels
 from scalebook.figures.roofline_words import describe, label
@@ -21,6 +22,7 @@ from scalebook.figures.svg import (
     circle,
     fill,
     g,
+    h,
     line,
     log_ticks,
     path,
@@ -48,14 +50,26 @@ def draw(view: Mapping[str, Any], width: float) -> Picture:
         return draw_panels(view, width, scales)
     panel = view["panels"][0]
     x, y = scales(view, LEFT, width - 6, TOP, BOTTOM)
-    body = [_axes(x, y, width), _Chart(panel, x, y, width).draw()]
+    choices = view.get("choices", ())
+    body = [_axes(x, y, width), _Chart(panel, x, y, width).draw(_trail(choices, panel, x, y))]
     timed = [p for p in panel["points"] if p["timed"]][:TIMED]
     height = BOTTOM + 44.0
     if timed and len(timed) == len(panel["points"]):
         body.append(text(0, BOTTOM + 62, f"the same point{'s' if len(timed) > 1 else ''} as time", cls="sb-tick"))
         drawn, height = time_bars.rows(_times(timed, panel), width, BOTTOM + 72)
         body.append(drawn)
+    if view.get("live"):
+        stops = [(x(c["intensity"]), c["B"]) for c in choices]
+        body.append(drag(x.start, TOP, x.end - x.start, BOTTOM - TOP, "B", stops))
     return Picture(width, height + 2, "".join(body))
+
+
+def _trail(choices: Sequence[Mapping[str, Any]], panel: Mapping[str, Any], x: Scale, y: Scale) -> str:
+    """Small dots on the roof where the point would stand at 1, 2, 4, 8, … tokens."""
+    peak, rate = panel["ceilings"][0]["peak"], panel["levels"][0]["bytes_per_s"]
+    at = [c["intensity"] for c in choices if c["B"] & (c["B"] - 1) == 0]
+    d = "".join(f"M{x(i):.1f},{y(min(peak, i * rate)):.1f}h0" for i in at)
+    return h("path", {"d": d, "cls": "sb-stop"}) if d else ""
 
 
 def scales(view: Mapping[str, Any], left: float, right: float, top: float, bottom: float) -> tuple[Scale, Scale]:
@@ -63,6 +77,8 @@ def scales(view: Mapping[str, Any], left: float, right: float, top: float, botto
     panels = view["panels"]
     points = [p for panel in panels for p in panel["points"]]
     intensities = [p["intensity"] for p in points] + [r for panel in panels for v in panel["levels"] for r in v["ridges"]]
+    choices = view.get("choices")  # in rising order
+    intensities += [c["intensity"] for c in (choices[0], choices[-1])] if choices else []
     low = min(1.0, min(intensities) / 2.2)
     high = max(20 * max(r for panel in panels for v in panel["levels"] for r in v["ridges"]), 2.2 * max(intensities))
     peaks = [c["peak"] for panel in panels for c in panel["ceilings"]]
@@ -105,7 +121,8 @@ class _Chart:
         self.ceiling_left = x.end
         self.placer.block(Box(0, 8, 160, 28))  # the name of the y axis
 
-    def draw(self) -> str:
+    def draw(self, trail: str = "") -> str:
+        """The roof, a trail of small dots on it, and the points with their names."""
         corner = (self.x(self.ridge), self.y(self.peak))
         start = self._start(self.hbm)
         body = [self._tints(start, corner)]
@@ -117,7 +134,7 @@ class _Chart:
         body += [*guides, *(self._ridge_label(v) for v in self.panel["levels"]), *slopes]
         body += [circle(self.x(r), self.y(c["peak"]), 4, cls="sb-corner") for v in self.panel["levels"]
                  for c, r in zip(self.panel["ceilings"], v["ridges"], strict=True)]  # fmt: skip
-        body += [self._point(p) for p in self.panel["points"]]
+        body += [trail, *(self._point(p) for p in self.panel["points"])]
         return g([*body, *names])
 
     def _start(self, level: Mapping[str, Any]) -> Point:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scalebook.figures.svg import escape
-from scalebook.units import digits, percent
+from scalebook.units import digits, percent, si
 
 
 def label(view: Mapping[str, Any]) -> str:
@@ -50,10 +50,11 @@ def _one(point: Mapping[str, Any], panel: Mapping[str, Any], ridge: float) -> st
     idle = _share(1 - min(point["parts"].values()) / point["seconds"])
     waits = memory if point["bound_by"] == "math" else "the matrix unit"
     most = "the peak is in reach" if point["share"] == 1 else f"at most {_share(point['share'])} of peak"
+    at = f" at {si(point['seconds'], 's')}" if point["timed"] else ""
     named = f"{escape(point['name'])} on" if point["name"] else "On"
     said = (
         f"{named} {escape(panel['name'])}: {digits(point['intensity'])} FLOPs per byte, {side} the ridge at {digits(ridge)}. "
-        f"{binds} binds: {most}, and {waits} idles {idle} of the time."
+        f"{binds} binds{at}: {most}, and {waits} idles {idle} of the time."
     )
     for at in point["by_level"][1:]:
         level = next(v for v in panel["levels"] if v["level"] == at["level"])

@@ -9,6 +9,7 @@ import html
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Point = tuple[float, float]
@@ -29,7 +30,15 @@ def escape(text: object) -> str:
     >>> escape("a < b & 'c'")
     'a &lt; b &amp; &#x27;c&#x27;'
     """
-    return html.escape(_UNWRITABLE.sub("\ufffd", str(text)))
+    written = str(text)
+    return _known(written) if len(written) < 64 else _escaped(written)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(_UNWRITABLE.sub("\ufffd", text))
+
+
+_known = lru_cache(maxsize=4096)(_escaped)  # the same few classes, colours and names are drawn again and again
 
 
 def number(value: float) -> str:
@@ -38,6 +47,8 @@ def number(value: float) -> str:
     >>> number(3.0), number(1.2345)
     ('3', '1.23')
     """
+    if type(value) is int:
+        return str(value)
     text = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
@@ -52,11 +63,15 @@ def h(tag: str, attributes: dict[str, Any] | None = None, *children: str) -> str
     for name, value in (attributes or {}).items():
         if value is None:
             continue
-        name = "class" if name == "cls" else name.replace("_", "-")
         text = number(value) if isinstance(value, float | int) else escape(value)
-        written.append(f' {name}="{text}"')
+        written.append(f' {_attribute(name)}="{text}"')
     start = f"<{tag}{''.join(written)}"
     return f"{start}>{''.join(children)}</{tag}>" if children else f"{start}/>"
+
+
+@lru_cache(maxsize=256)
+def _attribute(name: str) -> str:
+    return "class" if name == "cls" else name.replace("_", "-")
 
 
 def g(children: Iterable[str], **attributes: Any) -> str:
@@ -81,7 +96,7 @@ def circle(x: float, y: float, r: float, **attributes: Any) -> str:
 
 def path(points: Sequence[Point], *, close: bool = False, **attributes: Any) -> str:
     """A line through points, or, closed, an area."""
-    d = "M" + "L".join(f"{number(x)},{number(y)}" for x, y in points) + ("Z" if close else "")
+    d = "M" + "L".join([f"{x:.2f},{y:.2f}" for x, y in points]) + ("Z" if close else "")
     return h("path", {"d": d, **({} if close else {"fill": "none"}), **attributes})
 
 
@@ -110,8 +125,13 @@ def text_width(content: str, size: float = 13, *, bold: bool = False) -> float:
     >>> round(text_width("819 GB/s"))
     59
     """
-    plain = re.sub(r"[*]", "", content)
-    return sum(_WIDTH.get(c, 0.65) for c in plain) * size * (1.14 if bold else 1)
+    return _ems(content) * size * (1.14 if bold else 1)
+
+
+@lru_cache(maxsize=4096)
+def _ems(content: str) -> float:
+    """The width of a text in its font size."""
+    return sum(_WIDTH.get(c, 0.65) for c in content.replace("*", ""))
 
 
 def shortened(content: str, room: float, size: float = 13, *, bold: bool = False) -> str:
@@ -233,7 +253,7 @@ def hatch(x: float, y: float, width: float, height: float, name: str = "idle", *
         c = k * gap
         u1, u2 = max(x, y + c), min(x + width, y + height + c)
         if u2 > u1:
-            lines.append(f"M{number(u1)},{number(u1 - c)}l{number(u2 - u1)},{number(u2 - u1)}")
+            lines.append(f"M{u1:.1f},{u1 - c:.1f}l{u2 - u1:.1f},{u2 - u1:.1f}")
     ground = rect(x, y, width, height, style=f"{fill(name)};fill-opacity:.13")
     return ground + h("path", {"d": "".join(lines), "style": stroke(name), "stroke_width": 1.4, "fill": "none"})
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
+from scalebook.figures.hooks import drag, play_head
 from scalebook.figures.roofline_words import listed
-from scalebook.figures.svg import Picture, circle, fill, g, hatch, line, rect, stroke, text, text_width
+from scalebook.figures.svg import Picture, circle, fill, g, hatch, line, number, rect, stroke, text, text_width
 from scalebook.units import percent, plural
 
 View = Mapping[str, Any]
 GAP = 16.0  # between panels
 HEAD, FEED, DRAIN = 40.0, 22.0, 26.0  # above a panel's cells, left of them for A, below them for the sums
+BARS = 56.0  # height of the chart of cells at work
 
 
 def draw(view: View, width: float) -> Picture:
@@ -63,72 +66,109 @@ def _square(kind: str, x: float, y: float, side: float) -> str:
 def _panel(view: View, panel: View, cell: float, room: float) -> list[str]:
     R, C = view["shape"]
     made = [text(FEED, 12, f"cycle {panel['cycle']}", cls="sb-strong"), text(FEED, 28, panel["phase"], cls="sb-note")]
-    for r in range(R):
-        for c in range(C):
-            made.append(_cell(panel["cells"][r][c], FEED + c * cell, HEAD + r * cell, cell - 2))
+    made += _cells(panel, cell)
+    arrows = []
     for r, first in enumerate(cells[0] for cells in panel["cells"]):
         if first["row"] is not None:  # a number of A enters here
-            made.append(_arrow(3, HEAD + (r + 0.5) * cell - 1, FEED - 5, HEAD + (r + 0.5) * cell - 1))
+            arrows.append(_arrow(3, HEAD + (r + 0.5) * cell - 1, FEED - 5, HEAD + (r + 0.5) * cell - 1))
     bottom = HEAD + R * cell
     for out in panel["outputs"]:
         x = FEED + (out["column"] + 0.5) * cell - 1
-        made.append(_arrow(x, bottom + 1, x, bottom + 9))
+        arrows.append(_arrow(x, bottom + 1, x, bottom + 9))
         made.append(text(x, bottom + 22, str(out["row"]), cls="sb-tick", text_anchor="middle"))
+    if arrows:
+        made.append(f'<path d="{"".join(arrows)}" style="{stroke("math")};stroke-width:1.6;fill:none"/>')
     words = "row of the product"
     if panel["outputs"] and FEED + C * cell + 10 + text_width(words, 12) < room:
         made.append(text(FEED + C * cell + 10, bottom + 22, words, cls="sb-note"))
     return made
 
 
-def _cell(cell: View, x: float, y: float, side: float) -> str:
-    """Empty, with a weight in place, or at work; a dot is a weight that passes, a corner one that waits for the next tile."""
-    if cell["row"] is not None:
-        made = rect(x, y, side, side, style=fill("math"), rx=2)
-        made += text(x + side / 2, y + side / 2 + 4.5, str(cell["row"]), size=12 if side < 30 else 13, text_anchor="middle",
-                     style=fill("on-math"))  # fmt: skip
-        return made
-    made = rect(x, y, side, side, cls="sb-tile", rx=2)
-    if cell["held"]:
-        made += rect(x, y, side, side, style=fill("hbm"), cls="sb-pale", rx=2)
-    if cell["moving"]:
-        made += circle(x + side / 2, y + side / 2, max(2.5, side / 5), style=fill("hbm"))
-    return made
+def _cells(panel: View, cell: float) -> Iterator[str]:
+    """Cells empty, with a weight in place, or at work with the row of A that passes; a dot is a weight on its way to a row below.
+
+    Written out, without a call for each attribute: these are most of the picture, and it is redrawn at every step.
+    """
+    side = cell - 2
+    box = f'width="{number(side)}" height="{number(side)}" rx="2"'
+    words = f'style="{fill("on-math")};font-size:{12 if side < 30 else 13}px" text-anchor="middle"'
+    dot = f'r="{number(max(2.5, side / 5))}" style="{fill("hbm")}"'
+    columns = [(number(FEED + c * cell), number(FEED + c * cell + side / 2)) for c in range(len(panel["cells"][0]))]
+    for r, cells in enumerate(panel["cells"]):
+        top = HEAD + r * cell
+        y, middle, base = number(top), number(top + side / 2), number(top + side / 2 + 4.5)
+        for here, (x, centre) in zip(cells, columns, strict=True):
+            if here["row"] is not None:
+                yield f'<rect x="{x}" y="{y}" {box} style="{fill("math")}"/><text x="{centre}" y="{base}" {words}>{here["row"]}</text>'
+                continue
+            yield f'<rect x="{x}" y="{y}" {box} class="sb-tile"/>'
+            if here["held"]:
+                yield f'<rect x="{x}" y="{y}" {box} class="sb-pale" style="{fill("hbm")}"/>'
+            if here["moving"]:
+                yield f'<circle cx="{centre}" cy="{middle}" {dot}/>'
 
 
 def _arrow(x1: float, y1: float, x2: float, y2: float) -> str:
-    """A short arrow in the colour of computing."""
+    """A short arrow, to the right or down, as a path."""
     dx, dy = (1, 0) if x2 > x1 else (0, 1)
     head = f"M{x2 - 4 * dx - 3 * dy:g},{y2 - 4 * dy - 3 * dx:g}L{x2:g},{y2:g}L{x2 - 4 * dx + 3 * dy:g},{y2 - 4 * dy + 3 * dx:g}"
-    style = f"{stroke('math')};stroke-width:1.6;fill:none"
-    return line(x1, y1, x2, y2, style=style) + f'<path d="{head}" style="{style}"/>'
+    return f"M{x1:g},{y1:g}L{x2:g},{y2:g}{head}"
 
 
 def _chart(view: View, width: float, y: float) -> tuple[str, float]:
-    """Cells at work, cycle by cycle; what is above a bar idles."""
+    """Cells at work, cycle by cycle; what is above a bar idles. Of one cycle in a page, a play head stands on the bars."""
     R, C = view["shape"]
     total, cells = view["total"], R * C
-    high, top = 56.0, y + 20
+    live = view.get("live") and len(view["panels"]) == 1
+    top = y + (38 if live else 20)
     one = width / total
     marked = {p["cycle"] for p in view["panels"]}
-    made = [text(0, y + 10, f"↑ cells at work, of {cells}, in each of {total} cycles", cls="sb-tick"), hatch(0, top, width, high)]
-    for n, busy in enumerate(view["busy"]):
-        share = high * busy / cells
-        where = (n * one, top + high - share, one - (1.0 if one > 5 else 0.0), share)
-        if busy:
-            made.append(rect(*where, style=fill("paper")))
-            made.append(rect(*where, style=fill("math"), cls=None if n in marked else "sb-rest"))
-    made.append(line(0, top + high, width, top + high, cls="sb-axis-line"))
+    made = [
+        text(0, y + 10, f"↑ cells at work, of {cells}, in each of {total} cycles", cls="sb-tick"),
+        g([_bars(tuple(view["busy"]), cells, width)], transform=f"translate(0,{top:g})"),
+    ]
+    for n in sorted(marked):
+        share = BARS * view["busy"][n] / cells
+        if share:
+            made.append(rect(n * one, top + BARS - share, _wide(one), share, style=fill("math")))
+    made.append(line(0, top + BARS, width, top + BARS, cls="sb-axis-line"))
     last = -99.0
     for n in sorted(marked):
         x = (n + 0.5) * one
-        made.append(line(x, top + high, x, top + high + 5, cls="sb-axis-line"))
+        made.append(line(x, top + BARS, x, top + BARS + 5, cls="sb-axis-line"))
         words = str(n)
         half = text_width(words, 12) / 2
         if x - half > last + 6:
-            made.append(text(min(max(x, half), width - half), top + high + 18, words, cls="sb-tick", text_anchor="middle"))
+            made.append(text(min(max(x, half), width - half), top + BARS + 18, words, cls="sb-tick", text_anchor="middle"))
             last = x + half
-    made.append(text(width, top + high + 36, "cycle →", cls="sb-tick", text_anchor="end"))
-    return "".join(made), top + high + 42
+        if live:
+            made.append(play_head(x, top - 2, top + BARS))
+            made.append(_drag(total, width, top))
+    made.append(text(width, top + BARS + 36, "cycle →", cls="sb-tick", text_anchor="end"))
+    return "".join(made), top + BARS + 42
+
+
+def _wide(one: float) -> float:
+    """The width of a bar; thin ones touch."""
+    return one - (1.0 if one > 5 else 0.0)
+
+
+@lru_cache(maxsize=32)
+def _bars(busy: tuple[int, ...], cells: int, width: float) -> str:
+    """The bars of all cycles on a hatched ground, as two paths; kept, since they stay the same while a reader steps."""
+    one = width / len(busy)
+    wide = number(_wide(one))
+    shares = [(number(n * one), number(BARS * b / cells)) for n, b in enumerate(busy) if b]
+    d = "".join(f"M{x},{BARS:g}v-{high}h{wide}v{high}z" for x, high in shares)
+    bars = f'<path d="{d}" style="{fill("paper")}"/><path d="{d}" class="sb-rest" style="{fill("math")}"/>' if d else ""
+    return hatch(0, 0, width, BARS) + bars
+
+
+@lru_cache(maxsize=32)
+def _drag(total: int, width: float, top: float) -> str:
+    """Where the play head is dragged: over the bars and its handle."""
+    one = width / total
+    return drag(0, top - 20, width, BARS + 26, "cycle", [((n + 0.5) * one, n) for n in range(total)])
 
 
 def label(view: View) -> str:
@@ -139,10 +179,14 @@ def label(view: View) -> str:
 
 
 def describe(view: View) -> str:
-    """How long it takes, and which share of the time the cells work."""
+    """How long it takes, which share of the time the cells work, and, of one cycle, what happens in it."""
     R, C = view["shape"]
     tiles = f" and {view['tiles']} tiles of weights" if view["tiles"] > 1 else ""
+    now = ""
+    if len(view["panels"]) == 1:
+        (panel,) = view["panels"]
+        now = f"Cycle {panel['cycle']}, {panel['phase']}: <b>{panel['busy']} of {R * C}</b> cells multiply. "
     return (
-        f"<b>{plural(view['rows'], 'row')}</b> through {R} × {C} cells{tiles}: <b>{view['total']} cycles</b>, and the cells are "
+        f"{now}<b>{plural(view['rows'], 'row')}</b> through {R} × {C} cells{tiles}: <b>{view['total']} cycles</b>, and the cells are "
         f"at work <b>{percent(view['useful'])}</b> of the time."
     )

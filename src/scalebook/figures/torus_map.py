@@ -5,58 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from scalebook.figures.svg import Picture, Point, escape, fill, g, h, line, number, raw_text, rect, stroke, text, text_width
+from scalebook.figures.svg import Picture, escape, fill, g, line, raw_text, rect, stroke, text, text_width
+from scalebook.figures.torus_plane import Cells, chips, hits, links, outline, own_links
 from scalebook.figures.torus_words import describe, distance_words, grid_words, label, on_words
 from scalebook.units import plural
 
 __all__ = ["describe", "draw", "label"]
 
-DARKEST, PALEST = 0.42, 0.04  # of the tint under a number, which must stay readable in both themes
 LEVEL = 20  # pixels of one row of brackets
 GAP = 20  # between planes
 View = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Sizes of a plane's drawing: rows and columns of chips, pixels from chip to chip and of a chip, and the margins around."""
-
-    rows: int
-    columns: int
-    step: float
-    left: float
-    top: float
-
-    @property
-    def chip(self) -> float:
-        """Side of a chip's tile."""
-        return min(40.0, self.step * (0.58 if self.step >= 34 else 0.64 if self.step >= 26 else 0.8))
-
-    @property
-    def around(self) -> bool:
-        """Whether a wraparound link has room to run back between two rows; else its two ends are drawn."""
-        return self.step - self.chip >= 10
-
-    @property
-    def margin(self) -> float:
-        """Room for wraparound links at the right and bottom, and the least at the left and top."""
-        return max(8.0, self.chip / 2 + 14 - self.step / 2)
-
-    @property
-    def size(self) -> Point:
-        """Width and height of the plane with its margins."""
-        return self.left + self.columns * self.step + self.margin, self.top + self.rows * self.step + self.margin
-
-    def x(self, column: float) -> float:
-        """The middle of a column."""
-        return self.left + (column + 0.5) * self.step
-
-    def y(self, row: float) -> float:
-        """The middle of a row."""
-        return self.top + (row + 0.5) * self.step
 
 
 def draw(view: View, width: float) -> Picture:
@@ -123,7 +84,12 @@ def _cut(view: View, grid: View, cells: Cells) -> str:
 
 def _fit(view: View, rows: int, columns: int, planes: int, room: float, most: float, *, tight: bool) -> tuple[int, Cells]:
     """How many planes stand side by side, and the largest chips that fit."""
-    left, top = _bracket_room(view, -2), _bracket_room(view, -1)
+    return _fitted((rows, columns, planes), room, most, _bracket_room(view, -2), _bracket_room(view, -1), tight)
+
+
+@lru_cache(maxsize=64)
+def _fitted(shape: tuple[int, int, int], room: float, most: float, left: float, top: float, tight: bool) -> tuple[int, Cells]:
+    rows, columns, planes = shape
     gap, tall = GAP if room > 480 else 12, 340 if tight else 640
 
     def cells(across: int) -> Cells:
@@ -145,30 +111,30 @@ def _fit(view: View, rows: int, columns: int, planes: int, room: float, most: fl
 def _plane(view: View, grid: View, cells: Cells, plane: int) -> str:
     """The chips of a plane, with their links below them and the brackets of mesh axes beside."""
     wraps = ([False, *grid["wraps"]])[-2:]
-    parts = [*_links(cells, wraps), *_brackets(view, cells)]
-    count, darkest = cells.rows * cells.columns, grid["farthest"]
-    for i, (r, c) in enumerate(itertools.product(range(cells.rows), range(cells.columns))):
-        index = plane * count + i
-        at = ([plane, r, c])[-len(view["shape"]) :]
-        hops = None if grid["hops"] is None else grid["hops"][index]
-        parts.append(_chip(view, cells.x(c), cells.y(r), cells.chip, at, hops, darkest))
+    parts = [links(cells, tuple(wraps)), *_brackets(view, cells)]
+    count = cells.rows * cells.columns
+    if grid["hops"] is None:
+        for r, c in itertools.product(range(cells.rows), range(cells.columns)):
+            box = (cells.x(c) - cells.chip / 2, cells.y(r) - cells.chip / 2, cells.chip, cells.chip)
+            at = ([plane, r, c])[-len(view["shape"]) :]
+            parts.append(rect(*box, cls="sb-chip", rx=cells.corner) + _coordinates(view, cells.x(c), cells.y(r), cells.chip, at))
+    else:
+        here, row, column = _in_plane(view["from"])
+        near = [(r, c) for p, r, c in map(_in_plane, grid["near"]) if p == plane]
+        if here == plane:
+            parts.append(own_links(cells, (row, column), tuple(near)))
+        start = row * cells.columns + column if here == plane else None
+        parts += chips(cells, grid["hops"][plane * count : (plane + 1) * count], grid["farthest"], start)
+        parts += [outline(cells, r, c) for r, c in near]
+    if view.get("live"):
+        parts.append(hits(cells, plane, tuple(view["whole"])))
     return "".join(parts)
 
 
-def _chip(view: View, x: float, y: float, size: float, at: Sequence[int], hops: int | None, most: int) -> str:
-    """A tile with its hops, or with its coordinates on the mesh."""
-    box = (x - size / 2, y - size / 2, size, size)
-    rx = 5 if size >= 22 else 3
-    if hops is None:
-        return rect(*box, cls="sb-chip", rx=rx) + _coordinates(view, x, y, size, at)
-    letters = 14 if size >= 30 else 12
-    if at == view["from"]:
-        words = "from" if text_width("from", 12) + 4 <= size else "0"
-        inner = 12 if words == "from" else letters
-        return rect(*box, cls="sb-source", rx=rx) + text(x, y + 4.5, words, cls="sb-on-source", text_anchor="middle", size=inner)
-    tint = DARKEST - (DARKEST - PALEST) * (hops - 1) / max(1, most - 1)
-    words = text(x, y + 4.5, str(hops), cls="sb-strong", text_anchor="middle", size=letters)
-    return rect(*box, cls="sb-hop", fill_opacity=tint, rx=rx) + words
+def _in_plane(at: Sequence[int]) -> tuple[int, int, int]:
+    """The plane, row and column of a chip."""
+    p, r, c = ([0, 0, *at])[-3:]
+    return p, r, c
 
 
 def _coordinates(view: View, x: float, y: float, size: float, at: Sequence[int]) -> str:
@@ -187,43 +153,6 @@ def _coordinates(view: View, x: float, y: float, size: float, at: Sequence[int])
     return raw_text(x, y + 4.5, body, text_anchor="middle", style="font-size:12px")
 
 
-def _links(cells: Cells, wraps: Sequence[bool]) -> Iterator[str]:
-    """Every link between neighbours, from tile to tile, and those that close an axis, paler: one path each, so a redraw is quick."""
-    half = cells.chip / 2
-    left, right = _edges([cells.x(c) for c in range(cells.columns)], half)
-    over, under = _edges([cells.y(r) for r in range(cells.rows)], half)
-    xs, ys = [number(cells.x(c)) for c in range(cells.columns)], [number(cells.y(r)) for r in range(cells.rows)]
-    drawn = [f"M{right[c]},{y}H{left[c + 1]}" for y in ys for c in range(cells.columns - 1)]
-    drawn += [f"M{x},{under[r]}V{over[r + 1]}" for x in xs for r in range(cells.rows - 1)]
-    if drawn:
-        yield h("path", {"d": "".join(drawn), "fill": "none", "cls": "sb-link"})
-    closing = []
-    if wraps[1] and cells.columns > 1:
-        closing += [_closing(cells, cells.x(0), cells.x(cells.columns - 1), cells.y(r), upright=False) for r in range(cells.rows)]
-    if wraps[0] and cells.rows > 1:
-        closing += [_closing(cells, cells.y(0), cells.y(cells.rows - 1), cells.x(c), upright=True) for c in range(cells.columns)]
-    if closing:
-        yield h("path", {"d": "".join(closing), "fill": "none", "cls": "sb-link sb-wrap", "stroke_linejoin": "round"})
-
-
-def _edges(middles: Sequence[float], half: float) -> tuple[list[str], list[str]]:
-    """Where tiles begin and end."""
-    return [number(m - half) for m in middles], [number(m + half) for m in middles]
-
-
-def _closing(cells: Cells, first: float, last: float, across: float, *, upright: bool) -> str:
-    """A wraparound link: from the last chip back between two rows to the first one; where there is no room, its two ends."""
-    half, out = cells.chip / 2, cells.chip / 2 + (10 if cells.around else 6)
-    if cells.around:
-        aside = across - cells.step * 0.44
-        ways = [[(last + half, across), (last + out, across), (last + out, aside), (first - out, aside), (first - out, across)]]
-        ways[0].append((first - half, across))
-    else:
-        ways = [[(first - half, across), (first - out, across)], [(last + half, across), (last + out, across)]]
-    turned = [[(b, a) for a, b in way] for way in ways] if upright else ways
-    return "".join("M" + "L".join(f"{number(x)},{number(y)}" for x, y in way) for way in turned)
-
-
 def _strip(view: View, grid: View, room: float, planes: int) -> tuple[str, float]:
     """The planes of a 3D slice as a row, with the links from each to the next."""
     name = view["names"][0]
@@ -231,7 +160,7 @@ def _strip(view: View, grid: View, room: float, planes: int) -> tuple[str, float
     top = _bracket_room(view, 0)
     step = min(56.0, (room - 24) / planes)
     cells = Cells(1, planes, step, 16, 24 + top)
-    parts = [text(0, 14, words, cls="sb-note"), *_links(cells, [False, grid["wraps"][0]])]
+    parts = [text(0, 14, words, cls="sb-note"), links(cells, (False, grid["wraps"][0]))]
     parts += _brackets(view, cells, along=0)
     for p in range(planes):
         x, y, size = cells.x(p), cells.y(0), cells.chip

@@ -7,7 +7,7 @@ from typing import Any
 
 from scalebook.figures.roofline_words import listed
 from scalebook.figures.svg import escape
-from scalebook.units import digits, plural
+from scalebook.units import count, digits, plural, si
 
 
 def size_words(view: Mapping[str, Any]) -> str:
@@ -60,8 +60,10 @@ def label(view: Mapping[str, Any]) -> str:
 
 
 def describe(view: Mapping[str, Any]) -> str:
-    """How far the chips are apart, and where mesh axes lie."""
+    """How far the chips are apart, who is whose neighbour, and where mesh axes lie."""
     said = [_distances(view)] if view["from"] or not view["mesh"] else []
+    if any(grid["near"] for grid in view["grids"]):
+        said += [_neighbours(view), _links(view)]
     if view["mesh"]:
         said.append(f"On {escape(size_words(view))}, {listed([_axis(view, m) for m in view['mesh']])}.")
     if view["slices"] > 1:
@@ -85,6 +87,29 @@ def _distances(view: Mapping[str, Any]) -> str:
         f"{start} the farthest chip is <b>{plural(first['farthest'], 'hop')}</b> away with wraparound and "
         f"<b>{plural(second['farthest'], 'hop')}</b> without; the mean falls from {digits(second['mean'])} to {digits(first['mean'])}, "
         f"and a cut through the middle crosses <b>{plural(first['cut']['links'], 'link')}</b> instead of <b>{second['cut']['links']}</b>."
+    )
+
+
+def _neighbours(view: Mapping[str, Any]) -> str:
+    """The chips one link away, in each grid where they differ."""
+
+    def those(grid: Mapping[str, Any]) -> str:
+        places = [f"({', '.join(map(str, place))})" for place in sorted(grid["near"])]
+        return f"{places[0]} alone" if len(places) == 1 else listed(places)
+
+    first, *other = view["grids"]
+    lost = f"; without wraparound {those(other[0])}" if other and other[0]["near"] != first["near"] else ""
+    return f"Its {'neighbours are' if len(first['near']) > 1 else 'neighbour is'} {those(first)}{lost}."
+
+
+def _links(view: Mapping[str, Any]) -> str:
+    """What the whole slice has: links, the longest way, the narrowest cut."""
+    real = view["slice"]
+    rate = real["cut_bytes_per_s"]
+    carries = "" if rate is None else f", and its narrowest cut into halves carries <b>{si(rate, 'B/s')}</b> one way"
+    return (
+        f"As it is, the slice has <b>{plural(real['links'], 'link')}</b>, {count(real['closing']) if real['closing'] else 'none'} of them "
+        f"around; no two chips are further apart than {plural(real['diameter'], 'hop')}{carries}."
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from scalebook.errors import missing_extra
 
 _WHERE = {
-    "devices": "backend", "jax_mesh": "backend",
+    "devices": "backend", "jax_mesh": "backend", "setup": "session", "Session": "session",
     "collectives_of": "hlo", "HloCollective": "hlo",
     "run": "execute", "function": "execute", "partitioned": "execute", "shapes": "execute",
     "compare": "comparison", "Comparison": "comparison",
