@@ -467,6 +467,13 @@ def test_an_unreadable_part_is_named() -> None:
     assert verdict.status == "unreadable" and verdict.message.startswith("h100: ")
 
 
+@pytest.mark.parametrize("answer", [{"v5p": "many", "h100": ""}, {"v5p": "", "h100": ""}, ("(1", "2 +")])
+def test_every_unreadable_part_is_named(answer: object) -> None:
+    verdict = sb.check("rooflines/critical-batch", answer)
+    assert verdict.status == "unreadable" and verdict.message.startswith("v5p: ") and ". h100: " in verdict.message
+    assert "\n" not in verdict.message
+
+
 FUNCTION = "rooflines/my-time"
 
 
@@ -668,10 +675,12 @@ def test_every_chapter_file_is_listed() -> None:
         "quantities",
         "verdicts",
         "grading",
+        "kept",
         "composed",
         "proposals",
         "fields",
         "programs",
+        "kept",
     }
     assert files - machinery == set(exercises.CHAPTERS)
 

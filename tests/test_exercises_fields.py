@@ -83,6 +83,34 @@ def test_numbers_as_people_write_them(text: str) -> None:
     assert verdict.status == "wrong" and verdict.message.startswith("3.2\u00a0GB is not right")
 
 
+@pytest.mark.parametrize("quotes", ['""', "''", "``", "“”"])
+@every
+def test_quotes_around_a_typed_answer_do_not_count(exercise: Exercise, quotes: str) -> None:
+    """Statements print answers as Python writes them, so they are typed that way, too."""
+    quoted = {
+        field.key: text if field.kind == "code" else f" {quotes[0]}{text}{quotes[1]}"
+        for field, text in zip(exercise.fields, typed_answers.right(exercise).values(), strict=True)
+    }
+    assert grade_text(exercise.id, quoted), quoted
+
+
+def test_a_lone_quote_cannot_be_read() -> None:
+    assert grade_text("notation/write-it", '"A[I_YX, J]').status == "unreadable"
+
+
+def test_any_name_of_the_array_is_taken() -> None:
+    assert grade_text("notation/write-it", "W[I_YX, J]")
+
+
+def test_tokens_are_counted_as_rows_are() -> None:
+    """A question for tokens has a field for tokens, and the whole numbers beside the exact value are right."""
+    (field,) = exercises.get("sharding/weights-stay").fields
+    assert field.caption == "Answer, in tokens"
+    verdict = grade_text("sharding/weights-stay", "100 tokens")
+    assert verdict.status == "wrong" and verdict.message.startswith("100\u00a0tokens is not right")
+    assert grade_text("sharding/weights-stay", "1").message.startswith("1\u00a0token is")
+
+
 def test_an_unknown_exercise_is_an_error() -> None:
     with pytest.raises(ExerciseError, match="unknown exercise"):
         grade_text("rooflines/nothing", "1")
@@ -158,7 +186,7 @@ def test_code_without_the_function() -> None:
         "this exercise wants a Python function my_time(flops, bytes, flops_per_s, bytes_per_s)."
     )
     assert "defines no function my_time; this" in graded("1 + 1").message
-    assert "defines no function" in graded("my_time = 3").message
+    assert "in the program my_time is 3, which is no function; this exercise wants" in graded("my_time = 3").message
 
 
 def test_each_program_runs_in_a_namespace_of_its_own() -> None:

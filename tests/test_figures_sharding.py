@@ -30,8 +30,8 @@ def pod() -> sb.Mesh:
     return sb.mesh({"X": 16, "Y": 16}, on="v5e:16x16")
 
 
-def layer(T: int = 4096) -> sb.Einsum:
-    return sb.einsum("In[T_XY, D] * W[D_X, F_Y] -> H[T_X, F_Y]", {"T": T, "D": 8192, "F": 28672}, pod())
+def layer(T: int = 4096, F: int = 28672, mesh: sb.Mesh | None = None) -> sb.Einsum:
+    return sb.einsum("In[T_XY, D] * W[D_X, F_Y] -> H[T_X, F_Y]", {"T": T, "D": 8192, "F": F}, mesh or pod())
 
 
 # ---- collectives ------------------------------------------------------------------------------------------------------------
@@ -195,7 +195,9 @@ def test_a_plan_shows_every_move_once_with_its_bytes() -> None:
     assert view["times"]["rows"][0]["bound_by"] == "comms" and len(view["others"]) == 2
     text = "".join(p["text"] + "".join(p.get("axes", ())) for p in view["local"][2]["pieces"])
     assert text == "H[T, FY]{UX}"
-    assert view["start"][1]["held"] == sb.si(2 * 8192 * 28672 / 256, "B")
+    assert view["start"][1]["held"] == sb.binary(2 * 8192 * 28672 / 256)
+    said = plain(figures.plan(e, alternatives=2).readout)
+    assert f"; network binds at {sb.si(e.time.comms, 's')}" in said and "slower, network binds" in said and "comms" not in said
 
 
 def test_a_plan_without_links_has_no_seconds() -> None:
@@ -234,6 +236,25 @@ def test_regimes_meet_where_the_two_plans_take_equally_long() -> None:
     )
     move = sb.all_gather(2 * T * 8192 / 16, m, "Y").seconds + sb.all_gather(2 * 8192 * 28672 / 16, m, "X").seconds
     assert stay == pytest.approx(move, rel=1e-6)
+
+
+def test_plans_that_coincide_do_not_take_turns() -> None:
+    """From some 156,000 tokens on, arithmetic binds two plans of a v5p slice: their times are equal, and there is one turn only."""
+    mesh = sb.mesh({"X": 4, "Y": 16}, on="v5p:4x4x4")
+    view = explore.plan_times(layer(mesh=mesh), "T", 512, 2**20)
+    assert [r["low"] for r in view["regimes"]] == [512, pytest.approx(7113, abs=1)] and len(view["lines"]) == 3
+    for n, seconds in view["lines"][1]["points"]:
+        if n > view["regimes"][1]["low"]:
+            assert seconds <= 1.01 * layer(n, mesh=mesh).time.lower
+
+
+def test_a_turn_that_gains_something_stays() -> None:
+    """With half of F, the third plan is 12% faster than the second at a million tokens: the readout names it where it takes over."""
+    figure = figures.plan_times(layer(F=14336), "T", 512, 2**20, labels=("one", "two", "three"), at=4096)
+    second, third = (r["low"] for r in figure.view["regimes"][1:])
+    assert f"The fastest changes at T = {sb.count(round(second))} to two and at T = {sb.count(round(third))} to three." in plain(
+        figure.readout
+    )
 
 
 def test_one_axis_of_fsdp_has_three_regimes_and_labels_must_be_as_many() -> None:

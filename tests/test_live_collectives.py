@@ -16,6 +16,7 @@ from scalebook import explore, figures
 from scalebook.collectives import algorithms
 from scalebook.errors import MeshError, ScalebookError
 from scalebook.explore.steps import links_of, step_count
+from scalebook.figures.collective_words import launches
 from scalebook.figures.figure import plain
 from scalebook.live import EXPLORERS
 from scalebook.live.collective import KINDS, chips_joined
@@ -240,6 +241,29 @@ def test_what_is_said_follows_from_the_state() -> None:
         "After 2 steps, at 48.6 µs, the links have carried 67.1 MB of 117 MB; what has just come has a rim. In step 3" in said[1]
     )
     assert said[2].endswith("At the end the links have carried 117 MB in all; what has just come has a rim; numbers are chunks.")
+
+
+@pytest.mark.parametrize(("chip", "shape", "kind", "starts"), [
+    ("h100", "switch", "all-gather", 1), ("h100", "switch", "all-reduce", 2), ("tpu7x", "ring", "all-to-all", 1), ("tpu7x", "ring", "all-reduce", 2),
+])  # fmt: skip
+@pytest.mark.parametrize("width", [680, 358])
+def test_the_time_to_launch_is_said_and_drawn(chip: str, shape: str, kind: str, starts: int, width: int) -> None:
+    """An all-reduce is launched twice. While it is launched no lane is busy, and the picture says why."""
+    live = PLAY.live(PLAY.state({"kind": kind, "shape": shape, "chip": chip, "devices": 4, "nbytes": 2**14, "step": 0}))
+    launch = sb.chip(chip).launch_latency_s
+    assert launch and len(launches(live.view)) == starts
+    for start, end in launches(live.view):
+        assert end - start == pytest.approx(launch)
+        assert not any(b["start"] < end - 1e-12 and b["end"] > start + 1e-12 for lane in live.view["lanes"] for b in lane["busy"])
+    words = f"{sb.si(starts * launch, 's')} to launch"
+    assert f"{sb.si(live.view['seconds'], 's')}, of which {words};" in plain(live.readout)
+    assert words in PLAY.table(live.view).notes[0]
+    root = ET.fromstring(live.svg(width))
+    assert [e.text for e in root.iter("text")].count("launch") == starts
+    without = PLAY.live(state(kind, "ring", 4))
+    assert launches(without.view) == [] and "launch" not in plain(without.readout) + without.svg(width) + str(
+        PLAY.table(without.view)
+    )
 
 
 def test_the_table_says_who_holds_and_sends_what() -> None:

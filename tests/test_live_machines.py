@@ -16,7 +16,7 @@ from test_routes import cables, search
 import scalebook as sb
 from scalebook.errors import MeshError, ScalebookError, SizeError, TopologyError
 from scalebook.explore.tpus import MOVED
-from scalebook.figures import Figure
+from scalebook.figures import Figure, tiles
 from scalebook.figures.figure import plain
 from scalebook.hierarchy import levels
 from scalebook.live.explorers import Explorer, named
@@ -141,6 +141,28 @@ def test_few_rows_wait_for_weights() -> None:
     assert [waits(n) for n in (1, 2, 3, 4, 8)] == [True, True, True, False, False]
 
 
+@pytest.mark.parametrize(("rows", "dim", "tiles"), [(2, 4, 3), (8, 4, 1), (2, 4, 1), (4, 8, 3), (8, 8, 2), (5, 6, 4)])
+def test_the_phases_are_what_the_page_says(rows: int, dim: int, tiles: int) -> None:
+    """By the simulated run: draining when nothing enters any more, waiting while a cell is between two tiles, filling before all of
+    them have begun."""
+    run = simulate([[1] * dim] * rows, [[1] * (dim * tiles)] * dim, dim=dim)
+    busy = [[[cell.row is not None for cell in line] for line in state.cells] for state in run.states]
+    entering = [n for n, cells in enumerate(busy) if any(line[0] for line in cells)]
+    top = [n for n, cells in enumerate(busy) if cells[0][0]]
+    worked = {(r, c): [n for n, cells in enumerate(busy) if cells[r][c]] for r in range(dim) for c in range(dim)}
+    for n, phase in enumerate(shown("systolic", rows=rows, dim=dim, tiles=tiles, cycle=0)[1].view["phases"]):
+        between = any(m[0] < n < m[-1] and n not in m for m in worked.values())
+        assert phase == (
+            "weights move in" if n < entering[0]
+            else "all at work" if run.busy[n] == dim * dim
+            else "draining" if n > entering[-1]
+            else "waits for weights" if between
+            else "filling" if n < worked[dim - 1, dim - 1][0]
+            else "last row enters"
+        )  # fmt: skip
+        assert phase != "last row enters" or n > top[-1]
+
+
 # ---- torus -------------------------------------------------------------------------------------------------------------
 
 SLICES = ("v5e:1x1", "v5e:4x4", "v5e:8x16", "v5e:16x16", "v5p:2x2x1", "v5p:4x4x4", "v5p:4x4x8")
@@ -175,8 +197,7 @@ def test_neighbours_and_hops_are_those_of_a_search(spec: str, compare: bool) -> 
         svg = figure.svg(680)
         assert svg.count('class="sb-chosen"') == sum(len(g["near"]) for g in figure.view["grids"])
         words = plain(figure.readout)
-        for p in figure.view["grids"][0]["near"]:
-            assert f"({', '.join(map(str, p))})" in words
+        assert all(f"({', '.join(map(str, p))})" in words for p in [place, *beside(shape, closed[0], place)])
 
 
 @pytest.mark.parametrize("spec", SLICES[1:])
@@ -256,6 +277,7 @@ def test_a_chip_stays_inside_a_smaller_slice_and_gets_more_coordinates_in_a_deep
         ({"topology": ""}, TopologyError, "chip:shape"),
         ({"topology": "h100:2x8"}, TopologyError, "joined by switches"),
         ({"topology": "v4:8x16x16"}, TopologyError, "too many for a picture.*draw a smaller slice, such as v4:8x8x8"),
+        ({"topology": "v5p:8x8x8", "compare": True}, TopologyError, "16 planes.*leave the comparison out.*such as v5p:4x8x8"),
         ({"topology": "v3:16x32"}, TopologyError, "such as v3:16x16"),
         ({"chip": "a"}, TopologyError, "joined by commas, such as 1,2; found 'a'"),
         ({"mesh": "X=3"}, MeshError, "must be the same"),
@@ -271,17 +293,31 @@ def test_a_slice_that_cannot_be_shown(state: dict[str, Any], kind: type[Scaleboo
 
 def test_the_slices_that_a_message_offers_can_be_drawn() -> None:
     for chip in (c for c in sb.chips() if c.torus_dims):
-        _, figure = shown("torus", topology=f"{chip.key}:{'16x16' if chip.torus_dims == 2 else '8x8x8'}")
-        assert figure.svg(680)
+        for compare, largest in ((True, "4x8x8"), (False, "8x8x8")):
+            _, figure = shown("torus", topology=f"{chip.key}:{'16x16' if chip.torus_dims == 2 else largest}", compare=compare)
+            assert figure.svg(680)
 
 
 def test_a_mesh_on_the_slice_is_named_where_it_lies() -> None:
     _, figure = shown("torus", topology="v5e:4x4", mesh="X=2, Y=8")
-    assert "X = 2 lies on runs of 2 on ici1" in plain(figure.readout)
+    assert "X = 2 lies on pairs of neighbours in each row" in plain(figure.readout)
     assert figure.svg(680).count('class="sb-bracket"') == 2 * 4
 
 
 # ---- tiles -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(4096, 1), (1, 4096), (1, 1), (4095, 128), (8, 100_000_001), (8, 128)])
+def test_a_sliver_of_data_or_of_padding_is_still_seen(shape: tuple[int, int]) -> None:
+    (a,) = tiles([(shape, "fp32")]).view["arrays"]
+    svg = tiles([(shape, "fp32")]).svg(358)
+    (data,) = re.findall(r'<rect x="0" y="[\d.]+" width="([\d.]+)" height="([\d.]+)" style="fill:var\(--sb-hbm\)"', svg)
+    (frame,) = re.findall(r'<rect x="0" y="[\d.]+" width="([\d.]+)" height="([\d.]+)" style="fill:none', svg)
+    for drawn, whole, n, padded in zip(
+        map(float, data), map(float, frame), (a["lanes"], a["rows"]), a["padded"][::-1], strict=True
+    ):
+        assert drawn >= 1.99
+        assert drawn == pytest.approx(whole) if n == padded else drawn <= whole - 1.99
 
 
 @pytest.mark.parametrize(
@@ -323,7 +359,7 @@ def test_shapes_as_they_are_typed() -> None:
     for text in ("", "[]", "a, b", "8 100", "[8, -1]", "8.5, 3", "1" * 13, "1," * 9 + "1", "８, 100"):
         with pytest.raises(SizeError, match="such as"):
             shape_of(text)
-    for text, words in (("[5]", "two dimensions"), ("[0, 5]", "from 1 on")):
+    for text, words in (("[5]", "two to eight"), ("[0, 5]", "from 1 on")):
         with pytest.raises(SizeError, match=words):
             shown("tiles", shape=text)
 

@@ -16,6 +16,8 @@ from scalebook import explore, figures
 from scalebook.errors import MeshError, TopologyError
 from scalebook.figures.figure import plain
 from scalebook.figures.palette import variables
+from scalebook.figures.svg import text_width
+from scalebook.routes import Grid, diameter
 
 WIDTHS = (680, 358)
 EVERY = {
@@ -125,7 +127,7 @@ def test_axes_of_one_chip_are_left_out_and_those_beyond_the_torus_are_named() ->
     view = explore.torus(sb.topology("v5e:4x4", 2), mesh={"data": 2, "X": 4, "Y": 4})
     assert view["mesh"][0]["beyond"] == ["dcn"] and view["mesh"][0]["pieces"] == []
     assert "one of 2 slices" in plain(EVERY["slices"].readout)
-    assert "Y = 4 lies on ici2 and the devices of a chip" in plain(EVERY["two devices a chip"].readout)
+    assert "Y = 4 lies on the rows and the devices of a chip" in plain(EVERY["two devices a chip"].readout)
 
 
 @pytest.mark.parametrize(
@@ -230,4 +232,46 @@ def test_the_words_over_two_grids_say_which_is_real() -> None:
     assert "farthest 6 hops, mean 3.2" in words and "farthest 4 hops, mean 2.13" in words
     assert "falls from 3.2 to 2.13" in plain(EVERY["compared"].readout)
     inner = figures.torus("v5e:4x4", from_chip=(1, 2), compare=True)
-    assert "wraparound changes nothing" in plain(inner.readout)
+    words_of_inner = plain(inner.readout)
+    assert "From chip (1, 2) itself wraparound brings no chip nearer: at most 4 hops, 2.13 on average." in words_of_inner
+    longest = [diameter(Grid((4, 4), (w, w))) for w in (False, True)]
+    assert longest == [6, 4] and "longest way falls from 6 to 4 hops" in words_of_inner
+    assert "crosses 8 links instead of 4" in words_of_inner
+
+
+@pytest.mark.parametrize(
+    ("spec", "mesh", "words"),
+    [
+        ("v5e:8x16", None, "only the rows wrap around"),
+        ("v5e:4x4", {"X": 4, "Y": 4}, "X = 4 lies on the columns and Y = 4 lies on the rows."),
+        (
+            "v5e:4x4",
+            {"X": 2, "Y": 8},
+            "X = 2 lies on pairs of neighbours in each row and Y = 8 lies on the columns and every other",
+        ),
+        (
+            "v5p:4x4x4",
+            {"X": 4, "Y": 16},
+            "X = 4 lies on the lines through the planes and Y = 16 lies on the columns and the rows.",
+        ),
+        ("tpu7x:2x2x1", None, "From chip (0, 0, 0) of TPU7x (Ironwood) 2x2x1"),
+        ("tpu7x:2x2x1", None, "Its neighbours are (0, 1, 0) and (1, 0, 0)."),
+        ("v5e:1x1", None, "From chip (0, 0) of TPU v5e 1x1"),
+    ],
+)
+def test_axes_and_chips_have_the_names_of_the_picture_and_of_the_slice(
+    spec: str, mesh: dict[str, int] | None, words: str
+) -> None:
+    figure = figures.torus(spec, from_chip=(0,) * len(spec.partition(":")[2].split("x")), mesh=mesh)
+    assert words in plain(figure.readout)
+    assert "ici" not in plain(figure.readout) + figure.svg(680)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_words_on_mesh_axes_stay_in_the_picture(width: int) -> None:
+    for spec, mesh in (("v5e:4x4", {"X": 2, "Y": 8}), ("v5p:4x4x4", {"X": 2, "Y": 32})):
+        root = ET.fromstring(figures.torus(spec, mesh=mesh).svg(width))
+        lines = [(number(e, "x"), "".join(e.itertext())) for e in root.iter("text")]
+        assert all(x + text_width(words) <= width for x, words in lines if "chip" in words or "neighbours" in words)
+        said = " ".join(words for _, words in lines)
+        assert "X = 2 on " in said and f"Y = {mesh['Y']} on " in said and "pairs of neighbours in each" in said

@@ -66,7 +66,7 @@ def levels(chip: str | Chip) -> tuple[Level, ...]:
         Level("vreg", "VREG", "vector registers", _product(registers, c.tensorcores, VREG_BYTES), None),
         Level("vmem", "VMEM", "scratchpad on the chip", c.vmem_bytes, c.vmem_bytes_per_s),
         Level("hbm", "HBM", "the chip's memory", c.hbm_bytes, c.hbm_bytes_per_s),
-        Level("ici", "ICI", "HBM of the other chips of a pod", _product(c.pod_chips, c.hbm_bytes),
+        Level("ici", "ICI", "HBM of all chips of a pod", _product(c.pod_chips, c.hbm_bytes),
               _product(c.links, c.link_bytes_per_s, c.link_efficiency), c.hop_latency_s),
         Level("host", "host", "the host's memory, over PCIe", _product(host_dram, 1 / c.chips_per_host if c.chips_per_host else None),
               c.pcie_bytes_per_s),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from scalebook.layouts import Sharding
@@ -104,12 +104,13 @@ def summary(e: Einsum) -> str:
     return ", ".join(said) or "no communication"
 
 
-def why(e: Einsum, best: Einsum) -> str:
-    """What a plan costs beside the best one, and what makes it dearer."""
+def why(e: Einsum, best: Einsum, names: Mapping[str, str] | None = None) -> str:
+    """What a plan costs beside the best one, and what makes it dearer; `names` may rename resources."""
     waste = f"; {digits(best.plan.split / e.plan.split)} × the FLOPs per device" if e.plan.split < best.plan.split else ""
     if e.setting.timed:
         mine, its = seconds(e), seconds(best)
         binds = max((t, r) for r, t in e.time.parts.items() if t is not None)[1]
+        binds = (names or {}).get(binds, binds)
         if its > 0 and mine / its > 1.0005:
             return f"{digits(mine / its)} × slower, {binds} binds{waste}"
         extra = (

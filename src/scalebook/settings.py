@@ -138,14 +138,15 @@ def read(
     sub_axes: bool,
     idle_axes: bool,
     memory_limit: float | None,
+    most: Mapping[bool, int] = MOST_LAYOUTS,
 ) -> Setting:
-    """Read an einsum and check it against its sizes and its mesh."""
+    """Read an einsum and check it against its sizes and its mesh; `most` as of `check_layouts`."""
     given = mesh_of({} if mesh is None else mesh)
     arrays = parse_einsum(spec, given)
     check_huge(sizes)
     check_sizes(arrays, sizes, given)
     known = {d: int(sizes[d]) for s in arrays for d in s.letters if single(d, sizes[d])}
-    return setting(spec, arrays, known, given, read_dtypes(arrays, dtype), sub_axes, idle_axes, memory_limit)
+    return setting(spec, arrays, known, given, read_dtypes(arrays, dtype), sub_axes, idle_axes, memory_limit, most)
 
 
 def check_huge(sizes: Any) -> None:
@@ -179,6 +180,7 @@ def setting(
     sub_axes: bool = False,
     idle_axes: bool = False,
     memory_limit: float | None = None,
+    most: Mapping[bool, int] = MOST_LAYOUTS,
 ) -> Setting:
     """What the search needs of an einsum whose pieces have been checked."""
     inner = given
@@ -198,24 +200,33 @@ def setting(
         need=needed_blocks(array_bytes(arrays, dtypes, known), memory_limit),
     )
     for s, own in zip(arrays, reduced(product)[0].letters, strict=True):
-        check_layouts(s, len(own), axes, timed=price.mesh is not None, sub_axes=sub_axes)
+        check_layouts(s, len(own), axes, timed=price.mesh is not None, sub_axes=sub_axes, most=most)
     return Setting(
         spec, arrays, MappingProxyType(dict(known)), inner, given, dtypes, product, memory_limit, (sub_axes, idle_axes)
     )
 
 
 def check_layouts(
-    s: Sharding, dims: int, axes: tuple[tuple[str, int], ...], *, timed: bool = False, sub_axes: bool = False
+    s: Sharding,
+    dims: int,
+    axes: tuple[tuple[str, int], ...],
+    *,
+    timed: bool = False,
+    sub_axes: bool = False,
+    most: Mapping[bool, int] = MOST_LAYOUTS,
 ) -> None:
-    """Raises MeshError when an array, with so many dimensions that can be split, has more layouts than the search covers."""
+    """Raises MeshError when an array, with so many dimensions that can be split, has more layouts than the search covers.
+
+    It covers `most[timed]`: who cannot wait for ten seconds gives less.
+    """
     layouts = layout_count(dims, len(axes))
-    if layouts <= MOST_LAYOUTS[timed]:
+    if layouts <= most[timed]:
         return
     what = "sub-axes of prime size" if sub_axes else "mesh axes larger than 1"
     first, size = "".join(a for a, _ in axes[:2]), math.prod(n for _, n in axes[:2])
     raise MeshError(
         f"{s.array} has {layouts:,} layouts: {plural(dims, 'dimension')} that can be split, on {len(axes)} {what} "
-        f"({', '.join(f'{a}={n}' for a, n in axes)}). The search covers up to {MOST_LAYOUTS[timed]:,}"
+        f"({', '.join(f'{a}={n}' for a, n in axes)}). The search covers up to {most[timed]:,}"
         f"{' on a machine' if timed else ''}: {'leave sub_axes out, or join' if sub_axes else 'join'} axes that are always "
         f"used together into one, such as {first} into one axis of {size}"
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from scalebook.errors import ScalebookError, SizeError
 
 MOST = 10**15  # of a size
+MOST_PAIRS = 60  # in all texts together; the notation has 52 letters
 
 
 def shorten(text: str, length: int = 160) -> str:
@@ -25,10 +26,13 @@ def read_pairs(what: str, texts: str | Iterable[str], rule: str, kind: type[Scal
     >>> read_pairs("dtypes", "A=int8, B=bf16", "write A=int8, B=bf16")
     {'A': 'int8', 'B': 'bf16'}
 
-    Raises an error of `kind` for what cannot be read and for a name with two values.
+    Raises an error of `kind` for what cannot be read, for a name with two values and for more than 60 pairs.
     """
     pairs: dict[str, str] = {}
-    for text in [texts] if isinstance(texts, str) else texts:
+    given_texts = [texts] if isinstance(texts, str) else list(texts)
+    if (number := sum(text.count(",") + 1 for text in given_texts)) > MOST_PAIRS:
+        raise kind(f"{what}: {number:,} pairs are given, of which at most {MOST_PAIRS} are read; {rule}")
+    for text in given_texts:
         for piece in text.split(","):
             match = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*=\s*(\S+)\s*", piece)
             if match is None:

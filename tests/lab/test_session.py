@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib.metadata
 import re
 import types
@@ -74,6 +75,21 @@ def test_without_jax_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
     with pytest.raises(MissingExtra, match=r"scalebook.lab.setup needs the package jax"):
+        lab.setup()
+
+
+@pytest.mark.parametrize(("lacking", "named"), [(None, "jaxlib"), ("jaxlib.xla", "jaxlib"), ("numpy", "numpy")])
+def test_without_what_jax_needs_it_says_so_too(lacking: str | None, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jax alone, without jaxlib, fails as it is loaded, and its error names no module."""
+    load = builtins.__import__
+
+    def loading(name: str, *more: object) -> object:
+        if name == "scalebook.lab.backend":
+            raise ModuleNotFoundError("jax requires jaxlib to be installed", name=lacking)
+        return load(name, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(builtins, "__import__", loading)
+    with pytest.raises(MissingExtra, match=rf"scalebook.lab.setup needs the package {named}, which is not installed"):
         lab.setup()
 
 

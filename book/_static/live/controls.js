@@ -20,6 +20,10 @@ export function bindControls(explorer) {
     update(specs, newest) {
       for (const [key, spec] of Object.entries(specs)) made[key]?.place(spec, newest);
     },
+    /** Shows what a link asks for, before the library has answered. */
+    preview(asked) {
+      for (const [key, words] of Object.entries(asked)) if (Object.hasOwn(made, key)) made[key].preview?.(words);
+    },
     /** Marks the fields whose text the library refused. */
     fault: () => all.forEach((control) => control.fault?.()),
     /** What was typed gives way to the answer that comes. */
@@ -102,6 +106,9 @@ function choice(box, key, explorer) {
   const row = box.querySelector(".sb-segments");
   const name = box.querySelector("input").name;
   return {
+    preview(words) {
+      for (const input of row.querySelectorAll("input")) if (input.value === words) input.checked = true;
+    },
     place(spec, newest) {
       if (spec.options) offer(row, spec.options, ([value, words]) => segment(name, value, words));
       if (newest) for (const input of row.querySelectorAll("input")) input.checked = input.value === spec.value;
@@ -121,6 +128,9 @@ function select(box, key, explorer) {
   const input = box.querySelector("select");
   input.addEventListener("change", () => explorer.move({ [key]: input.value }));
   return {
+    preview(words) {
+      if ([...input.options].some(({ value }) => value === words)) input.value = words;
+    },
     place(spec, newest) {
       if (spec.options) offer(input, spec.options, ([value, words]) => new Option(words, value));
       if (newest) input.value = spec.value;
@@ -162,6 +172,7 @@ function text(box, key, explorer) {
   });
   return {
     forget,
+    preview: write,
     fault() {
       input.setAttribute("aria-invalid", String(explorer.wanted[key] !== explorer.good[key]));
       write(explorer.wanted[key]);
@@ -178,6 +189,7 @@ function toggle(box, key, explorer) {
   const input = box.querySelector("input");
   input.addEventListener("change", () => explorer.move({ [key]: input.checked }));
   return {
+    preview: (words) => (input.checked = words === "true"),
     place(spec, newest) {
       if (newest) input.checked = spec.value;
     },

@@ -50,13 +50,15 @@ class Lane {
   }
 
   hear({ ready, reply, failure }) {
-    if (failure) return this.lose(failure);
+    if (failure !== undefined) return this.lose(failure);
     clearTimeout(this.clock);
     if (ready) {
       mark("ready", this.name);
       this.settle(true);
     } else {
-      this.finish(JSON.parse(reply));
+      const answer = JSON.parse(reply);
+      this.finish(answer);
+      if (answer.bug || answer.restart) return this.renew(); // a reader's program may have changed the library
     }
     this.next();
   }
@@ -81,6 +83,11 @@ class Lane {
   restart(error) {
     this.end();
     this.finish({ ok: false, stopped: true, error });
+    this.launch();
+  }
+
+  renew() {
+    this.end();
     this.launch();
   }
 

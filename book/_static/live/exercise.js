@@ -61,7 +61,7 @@ class Answer {
   }
 
   restore(draft) {
-    for (const [key, text] of Object.entries(draft ?? {})) if (key in this.blank) this.form.elements[key].value = text;
+    for (const [key, text] of Object.entries(draft ?? {})) if (Object.hasOwn(this.blank, key)) this.form.elements[key].value = text;
   }
 
   typed() {

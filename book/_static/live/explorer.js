@@ -62,9 +62,13 @@ class Explorer {
     this.uncover = () => {}; // opens a figure that waits for a guess
     bindHooks(this);
     this.tools = bindTools(this);
-    const linked = address.read(this.id);
-    if (linked) this.set(linked);
-    else bindGuess(this);
+    this.linked = address.read(this.id);
+    if (this.linked) {
+      this.controls.preview(this.linked);
+      this.set(this.linked);
+    } else {
+      bindGuess(this);
+    }
     new ResizeObserver(() => {
       if (this.live && this.live !== this.width) this.change();
     }).observe(this.stage);
@@ -99,7 +103,7 @@ class Explorer {
     this.change();
   }
 
-  /** The picture is no longer what is asked for: it is redrawn at the next frame, a slow one when the reader pauses. */
+  /** The picture is no longer what is asked for: it is redrawn at once, or as soon as the last answer is there; a slow one when the reader pauses. */
   change() {
     this.newest += 1;
     this.figure.dataset.busy = "";
@@ -107,14 +111,13 @@ class Explorer {
     if (this.slow) {
       clearTimeout(this.due);
       this.due = setTimeout(() => this.send(), 250);
-    } else if (!this.due && !this.asking) {
-      this.due = requestAnimationFrame(() => this.send());
+    } else if (!this.asking) {
+      this.send();
     }
     this.wait();
   }
 
   async send() {
-    this.due = 0;
     this.asking = true;
     const number = this.newest;
     const width = this.width;
@@ -130,7 +133,7 @@ class Explorer {
     }
     if (reply.ok && (newest || !this.slow)) this.show(reply, width, newest);
     else if (!reply.ok && newest) this.fail(reply);
-    if (!newest && !this.slow) this.due ||= requestAnimationFrame(() => this.send());
+    if (!newest && !this.slow) this.send();
   }
 
   show(reply, width, newest) {
@@ -140,14 +143,22 @@ class Explorer {
     this.readout.innerHTML = reply.readout;
     this.live = width;
     this.figure.classList.remove("sb-failed");
+    this.figure.classList.toggle("sb-elsewhere", this.elsewhere(reply.state));
     this.error.hidden = true;
     this.stage.style.minHeight = "";
     if (newest) this.wanted = { ...reply.state };
     this.good = { ...reply.state };
+    this.linked = null;
     this.controls.update(reply.controls, newest);
     this.tools.update(reply);
     address.write(this.id, this.start, this.good);
     if (newest) this.announce(this.readout.textContent);
+  }
+
+  /** Whether the figure shows another case than the one it opened with, of which its caption speaks; moving along sliders is the same case. */
+  elsewhere(state) {
+    const moved = Object.keys(state).filter((key) => state[key] !== this.start[key]);
+    return moved.some((key) => !this.figure.querySelector(`[data-key="${key}"]`)?.matches(".sb-range, .sb-player"));
   }
 
   /** The library's own message stands over the last good picture, or without the library above it; what was typed stays. */
@@ -166,6 +177,8 @@ class Explorer {
     this.controls.stop();
     this.controls.fault();
     this.tools.fault();
+    if (this.linked) this.wanted = { ...this.good }; // a link that cannot be had is told once
+    this.linked = null;
     this.announce(error);
   }
 
@@ -182,6 +195,7 @@ class Explorer {
         this.note.textContent = `working… ${((now - since) / 1000).toFixed(1)} s`;
       }
       this.note.hidden = !this.note.textContent;
+      this.figure.classList.toggle("sb-late", !this.note.hidden);
     }, 100);
   }
 
@@ -190,6 +204,7 @@ class Explorer {
     this.waiting = 0;
     this.note.hidden = true;
     this.note.textContent = "";
+    this.figure.classList.remove("sb-late");
   }
 
   tell(words) {

@@ -40,8 +40,8 @@ export function bindGuess(explorer) {
   cover.addEventListener("submit", (event) => {
     event.preventDefault();
     const given = parse(input.value, guess.unit);
-    if (Number.isFinite(given)) return open(`Your guess: ${shown(given, guess.unit)}. ${verdict(given, guess.answer, guess.unit)}`);
-    problem.textContent = `Write a number${guess.unit ? ` of ${guess.unit}` : ""}, such as 120, 3.5k or 2e6.`;
+    if (given > 0) return open(`Your guess: ${shown(given, guess.unit)}. ${verdict(given, guess.answer, guess.unit)}`);
+    problem.textContent = `Write a positive number${guess.unit ? ` of ${guess.unit}` : ""}, such as 120, 3.5k or 2e6.`;
     input.setAttribute("aria-invalid", "true");
     input.setAttribute("aria-describedby", problem.id);
     input.focus();
@@ -51,7 +51,7 @@ export function bindGuess(explorer) {
 
 /** "1,200", "1.2k", "1.2 k tokens" -> 1200; NaN if it is no number. */
 export function parse(text, unit = "") {
-  let rest = text.trim().replace(/[,_\s]/g, "").replace("−", "-");
+  let rest = text.trim().replace(/[_\s]/g, "").replace(/,(?=\d{3}(?!\d))/g, "").replace("−", "-");
   const bare = unit.replace(/\s/g, "");
   if (bare && rest.endsWith(bare)) rest = rest.slice(0, -bare.length);
   const found = rest.match(/^([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)([nµumkKMGTPE]?)$/i);
@@ -80,7 +80,7 @@ export function shown(value, unit = "") {
     const [prefix, scale] = steps.findLast(([, factor]) => factor <= size) ?? steps[0];
     return `${digits(value / scale)}\u00a0${prefix}${unit}`;
   }
-  const places = size >= 1000 ? 0 : size >= 100 ? 1 : 3;
-  const number = Number(value.toFixed(places)).toLocaleString("en-GB", { maximumFractionDigits: 3 });
+  const exact = size >= 100 ? Math.round(value * 10) / 10 : Number(value.toPrecision(3));
+  const number = (size >= 1000 ? Math.round(value) : exact).toLocaleString("en-GB", { maximumFractionDigits: 20 });
   return unit === "%" ? `${number}%` : `${number}\u00a0${unit}`.trim();
 }

@@ -4,14 +4,18 @@ const FORMAT = "scalebook progress";
 const DAY = /^\d{4}-\d\d-\d\d$/;
 const WORD = /^[a-z0-9-]+\/[a-z0-9-]+$/;
 const LONGEST = 20000; // characters of an answer that is kept
+const MOST = 2000; // exercises that are kept
 let held = null; // stands in for storage that is refused or full
+let read = { text: null, found: {} }; // what was last read, so that typing reads it once
 export const changes = new EventTarget(); // "change" after every change, here or in another tab
 
 /** Everything, as {id: {tried, last, solved, draft}}; what cannot be read counts as nothing. */
 export function all() {
   if (held) return held;
   try {
-    return cleaned(JSON.parse(localStorage.getItem(KEY))?.exercises);
+    const text = localStorage.getItem(KEY);
+    if (text !== read.text) read = { text, found: cleaned(JSON.parse(text)?.exercises) };
+    return read.found;
   } catch {
     return {};
   }
@@ -30,7 +34,10 @@ export function note(id, status) {
 }
 
 /** Keeps what was typed, as texts by field; null when there is nothing to keep. */
-export const keepDraft = (id, draft) => change(id, { draft: draft ?? undefined });
+export function keepDraft(id, draft) {
+  const texts = Object.entries(draft ?? {}).map(([key, text]) => [key, text.slice(0, LONGEST)]);
+  change(id, { draft: texts.length ? Object.fromEntries(texts) : undefined });
+}
 
 /** The progress as the text of a file. */
 export const exported = () => `${JSON.stringify({ format: FORMAT, version: 1, exported: today(), exercises: all() }, null, 1)}\n`;
@@ -43,7 +50,7 @@ export function imported(text) {
   } catch {
     throw new Error("This file is not exported progress: it is not JSON. Choose one that Export has made; nothing was changed.");
   }
-  if (found?.format !== FORMAT || found.version !== 1 || !found.exercises || typeof found.exercises !== "object")
+  if (found?.format !== FORMAT || found.version !== 1 || !found.exercises || typeof found.exercises !== "object" || Array.isArray(found.exercises))
     throw new Error(`This file is not exported progress: it lacks "format": "${FORMAT}", "version": 1. Choose one that Export has made; nothing was changed.`);
   const theirs = cleaned(found.exercises);
   const merged = { ...all() };
@@ -95,12 +102,13 @@ const both = (ours, theirs) => {
 function cleaned(entries) {
   const found = {};
   if (!entries || typeof entries !== "object") return found;
-  for (const [id, entry] of Object.entries(entries)) {
+  for (const [id, entry] of Object.entries(entries).slice(0, MOST)) {
     if (!WORD.test(id) || !entry || typeof entry !== "object") continue;
     const good = {};
     if (Number.isSafeInteger(entry.tried) && entry.tried > 0) good.tried = entry.tried;
-    for (const name of ["last", "solved"]) if (DAY.test(entry[name])) good[name] = entry[name];
-    const draft = Object.entries(entry.draft ?? {}).filter(([, text]) => typeof text === "string" && text.length <= LONGEST);
+    for (const name of ["last", "solved"]) if (typeof entry[name] === "string" && DAY.test(entry[name]) && !Number.isNaN(Date.parse(entry[name]))) good[name] = entry[name];
+    const texts = typeof entry.draft === "object" ? (entry.draft ?? {}) : {};
+    const draft = Object.entries(texts).filter(([, text]) => typeof text === "string" && text.length <= LONGEST);
     if (draft.length) good.draft = Object.fromEntries(draft);
     if (Object.keys(good).length) found[id] = good;
   }

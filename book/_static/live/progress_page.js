@@ -49,7 +49,8 @@ export function bindProgressPage(form) {
     if (!chosen) return;
     try {
       const n = progress.imported(await chosen.text());
-      say(`Imported: ${n === 1 ? "one exercise" : `${n} exercises`}.`);
+      const kept = progress.kept() ? "" : " This browser keeps nothing for this page, so that lasts until you leave it.";
+      say(`Imported: ${n === 1 ? "one exercise" : `${n} exercises`}.${kept}`);
     } catch (error) {
       say(error.message);
     }

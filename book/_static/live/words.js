@@ -14,17 +14,31 @@ export function bindWords(explorers) {
       explorer.uncover();
       // The words describe the figure as the page shows it, so what else was moved goes back to the start.
       explorer.reset(JSON.parse(span.dataset.set));
-      if (visible(explorer.stage)) return;
+      if (visible(explorer.figure)) return;
       explorer.figure.tabIndex = -1;
       explorer.figure.focus({ preventScroll: true });
-      explorer.figure.scrollIntoView({ block: "nearest", behavior: still.matches ? "auto" : "smooth" });
+      const tall = explorer.figure.offsetHeight > innerHeight - 80;
+      explorer.figure.scrollIntoView({ block: tall ? "start" : "nearest", behavior: still.matches ? "auto" : "smooth" });
     });
     span.replaceWith(button);
+    keepTogether(button);
   }
 }
 
-/** Whether enough of an element can be seen to notice that it changes. */
+/** A sign that follows a button goes with it to the next line. */
+function keepTogether(button) {
+  const after = button.nextSibling;
+  const [sign] = (after?.nodeType === Node.TEXT_NODE && after.data.match(/^[.,;:?!)]+/)) || [];
+  if (!sign) return;
+  const pair = document.createElement("span");
+  pair.className = "sb-together";
+  button.replaceWith(pair);
+  pair.append(button, sign);
+  after.data = after.data.slice(sign.length);
+}
+
+/** Whether enough of a figure can be seen to notice that it changes, its controls above all. */
 function visible(element) {
   const { top, bottom } = element.getBoundingClientRect();
-  return Math.min(bottom, innerHeight) - Math.max(top, 0) >= Math.min(0.6 * (bottom - top), 0.6 * innerHeight);
+  return top >= 0 && Math.min(bottom, innerHeight) - top >= Math.min(0.6 * (bottom - top), 0.6 * innerHeight);
 }

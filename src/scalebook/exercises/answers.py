@@ -7,6 +7,7 @@ intermediate result is bounded, so that "9**9**9" is refused at once.
 from __future__ import annotations
 
 import re
+import reprlib
 from fractions import Fraction
 
 from scalebook.errors import ExerciseError
@@ -24,6 +25,7 @@ _EXAMPLE = {
     "FLOPs": "3 TFLOPs",
     "": "12%",
     "rows": "100 rows",
+    "tokens": "100 tokens",
 }
 
 
@@ -54,36 +56,77 @@ def read(answer: object, unit: str = "") -> Quantity:
     Where two readings are possible ("1/8 GB" as (1/8) GB or 1/(8 GB), "TFLOPS" as an amount or a rate), the one in the question's
     unit is taken. Raises ExerciseError for what is not a finite number.
     """
-    quantity = _read(answer, unit)
+    try:
+        quantity = _read(answer, unit)
+    except ExerciseError:
+        raise
+    except BaseException:  # a foreign object's own failure, of whatever kind
+        if type(answer) in _PLAIN:
+            raise
+        raise _no_number(answer, unit) from None
     size = abs(float(quantity.value))
     if quantity.value != 0 and not 1e-100 <= size <= 1e100:
         raise ExerciseError(f"the answer is too {'large' if size > 1 else 'small'} to be meant")
     return quantity
 
 
+_PLAIN = (str, int, float, complex, bool, Fraction, type(None))  # types that do nothing of their own
+
+
+def kind_of(value: object) -> str:
+    """The name of a value's type, whatever that type says of itself.
+
+    >>> kind_of(3)
+    'int'
+    """
+    name: str = type.__dict__["__name__"].__get__(type(value))
+    return name if len(name) <= 60 else name[:59] + "…"
+
+
+def _no_number(answer: object, unit: str) -> ExerciseError:
+    return ExerciseError(f"the answer is of type {kind_of(answer)}; this question wants a number{_in(unit)}")
+
+
 def _read(answer: object, unit: str) -> Quantity:
     if isinstance(answer, str):
-        return _read_text(answer, unit)
+        return _read_text(str.__str__(answer), unit)
     if answer is None or isinstance(answer, (bool, complex)):
-        raise ExerciseError(f"the answer is {answer!r}; this question wants a number{_in(unit)}")
+        raise ExerciseError(f"the answer is {brief(answer)}; this question wants a number{_in(unit)}")
     if isinstance(answer, (int, Fraction)):
         return Quantity(bounded(Fraction(answer)))
     try:
         if isinstance(answer, (bytes, bytearray)):  # float() would read its digits
             raise TypeError
         value = float(answer)  # type: ignore[arg-type]  # anything that says it is a number: numpy, jax, Decimal
-    except Exception:  # a foreign object's own failure, told below
-        raise ExerciseError(f"the answer is of type {type(answer).__name__}; this question wants a number{_in(unit)}") from None
+    except BaseException:  # a foreign object's own failure, told below
+        raise _no_number(answer, unit) from None
     return Quantity(finite(value))
 
 
 def brief(value: object) -> str:
-    """A value as it is written, cut to 40 characters; its type where it cannot be written (an int of 5,000 digits)."""
+    """A value as it is written, cut to 40 characters; its type where it cannot be written (an int of 5,000 digits).
+
+    >>> brief([0] * 10**7)
+    '[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,…'
+    >>> brief({n: n for n in range(1000)})
+    'a dict of 1,000 entries'
+
+    Of a large one no more is written than is shown.
+    """
     try:
-        text = repr(value)
-    except Exception:  # a foreign object's own failure
-        return f"of type {type(value).__name__}"
+        if type(value) in (dict, set, frozenset) and len(value) > 40:  # type: ignore[arg-type]
+            return f"a {kind_of(value)} of {len(value):,} entries"  # type: ignore[arg-type]
+        if type(value) in (bytes, bytearray):
+            value = value[:40]  # type: ignore[index]
+        text = _WRITER.repr(value)
+    except BaseException:  # a foreign object's own failure
+        return f"of type {kind_of(value)}"
     return text if len(text) <= 40 else text[:39] + "…"
+
+
+_WRITER = reprlib.Repr()  # as repr, but for what lies beyond 40 characters or more than 4 deep
+_WRITER.maxlevel, _WRITER.maxlist, _WRITER.maxtuple, _WRITER.maxset, _WRITER.maxfrozenset, _WRITER.maxdict = 4, 14, 14, 14, 14, 14
+_WRITER.maxstring = _WRITER.maxlong = _WRITER.maxother = 200
 
 
 def _in(unit: str) -> str:

@@ -9,9 +9,10 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from scalebook.errors import ExerciseError, unknown
-from scalebook.exercises.answers import MAX_LENGTH, brief, read
+from scalebook.exercises.answers import MAX_LENGTH, brief, kind_of, read
 from scalebook.exercises.fields import CODE, Field
 from scalebook.exercises.grading import YOURS, Choice, Given, Number, plain, shown
+from scalebook.exercises.kept import run
 from scalebook.exercises.programs import told
 from scalebook.exercises.verdicts import Verdict, off_by, sentence
 
@@ -53,11 +54,11 @@ def split(answer: object, names: Sequence[str]) -> dict[str, object]:
             raise ExerciseError(f"no answer to {', '.join(missing)}; {rule}")
         return {name: found[name] for name in names}
     if isinstance(answer, (set, frozenset, bytes)) or not hasattr(type(answer), "__iter__"):
-        raise ExerciseError(f"the answer is of type {type(answer).__name__}; {rule}")
+        raise ExerciseError(f"the answer is of type {kind_of(answer)}; {rule}")
     try:
         values = list(islice(iter(answer), len(names) + 1))  # type: ignore[call-overload]
-    except Exception:  # a foreign object's own failure, such as a 0-d array
-        raise ExerciseError(f"the answer, of type {type(answer).__name__}, has no parts; {rule}") from None
+    except BaseException:  # a foreign object's own failure, such as a 0-d array
+        raise ExerciseError(f"the answer, of type {kind_of(answer)}, has no parts; {rule}") from None
     return _in_order(values, names, rule)
 
 
@@ -86,11 +87,16 @@ class Parts:
     def grade(self, id: str, answer: object, given: Given) -> Verdict:
         """Right when every part is; the rows say which are."""
         verdicts: dict[str, Verdict] = {}
+        unread: list[str] = []
         for name, value in split(answer, list(self.parts)).items():
             try:
                 verdicts[name] = self.parts[name].grade(id, value, given)
             except ExerciseError as e:
-                raise ExerciseError(f"{name}: {e}") from None
+                unread.append(f"{name}: {e}")
+        if len(unread) == 1:
+            raise ExerciseError(unread[0])
+        if unread:  # the lines that point at a place are of one part, so they go
+            raise ExerciseError(" ".join(sentence(why.partition("\n")[0]) for why in unread))
         right = [name for name, v in verdicts.items() if v.correct]
         rows = tuple((name, "✓" if v.correct else "✗", v.message) for name, v in verdicts.items())
         if len(right) == len(verdicts):
@@ -145,7 +151,7 @@ class Function:
     def grade(self, id: str, answer: object, given: Given) -> Verdict:
         """Right when every case agrees; otherwise the first failing input, with your result beside the specified one."""
         if not callable(answer):
-            what = "text" if isinstance(answer, str) else f"of type {type(answer).__name__}"
+            what = "text" if isinstance(answer, str) else f"of type {kind_of(answer)}"
             raise ExerciseError(
                 f"the answer is {what}; this exercise wants {self.expects()}: define it, then pass the function itself"
             )
@@ -154,8 +160,8 @@ class Function:
             spec = float(self.spec(*case))
             asked = f"{self.variable}({', '.join(f'{v:g}' if isinstance(v, (int, float)) else brief(v) for v in case)})"
             try:
-                yours = answer(*case)
-            except (Exception, SystemExit) as e:  # the reader's own code may raise anything
+                yours = run(answer, *case)
+            except BaseException as e:  # the reader's own code may raise anything
                 why = f"{asked} raises {told(e)}"
                 return Verdict(
                     id, "wrong", f"right on {number} of {len(self.cases)} inputs, then {why}", header=("input",), rows=((asked,),)
@@ -186,8 +192,8 @@ class Function:
         """The diagnosis of the known wrong function that agrees with the reader's on every case."""
         for case in self.cases[failed + 1 :]:
             try:
-                results.append(answer(*case))
-            except (Exception, SystemExit):
+                results.append(run(answer, *case))
+            except BaseException:
                 return ""
         for wrong in self.wrong:
             if all(self.same(r, float(wrong.function(*case))) for r, case in zip(results, self.cases, strict=True)):

@@ -54,6 +54,7 @@ class Wrong:
     diagnosis: str
 
 
+COUNTED = ("rows", "tokens")  # units of which there are whole numbers only
 YOURS, OURS = 6, 4  # significant digits of a reader's value, and of the library's beside it
 
 
@@ -71,7 +72,7 @@ def shown(value: float, unit: str, n: int = OURS, *, capacity: bool = False) -> 
         return f"{digits(value, n)}\u00a0s"
     if unit in ("B", "s", "FLOPs", "FLOPs/s", "B/s"):
         return si(value, unit, n)
-    noun = unit.removesuffix("s") if value == 1 and unit == "rows" else unit
+    noun = unit.removesuffix("s") if value == 1 and unit in COUNTED else unit
     return f"{digits(value, n)}\u00a0{noun}".rstrip("\u00a0")
 
 
@@ -118,8 +119,8 @@ def _about(ratio: float, factor: float) -> bool:
 class Number:
     """One number: `spec(**given)` in base `unit`, right within the relative `tolerance`.
 
-    `unit` is one of units' base units ("s", "B", "FLOPs", "FLOPs/s", "B/s", "FLOPs/B"), something counted ("rows"), or "". Of rows
-    there are whole numbers only, so the two next to the exact value are right as well. Bytes that are a
+    `unit` is one of units' base units ("s", "B", "FLOPs", "FLOPs/s", "B/s", "FLOPs/B"), something counted ("rows", "tokens"), or "". Of rows
+    and tokens there are whole numbers only, so the two next to the exact value are right as well. Bytes that are a
     `capacity`, of memory rather than of traffic, are shown in KiB, MiB and GiB.
     """
 
@@ -142,9 +143,9 @@ class Number:
         return (Field(ONE, "Answer", "text", unit=words.get(self.unit, self.unit), example=example(self.unit)),)
 
     def near(self, value: float, target: float) -> bool:
-        """Whether a value is within the tolerance of a target, or a whole number of rows next to it."""
+        """Whether a value is within the tolerance of a target, or a whole number of rows or tokens next to it."""
         exact = round(target, 9)
-        if self.unit == "rows" and value > 0 and math.isfinite(target) and value in (math.floor(exact), math.ceil(exact)):
+        if self.unit in COUNTED and value > 0 and math.isfinite(target) and value in (math.floor(exact), math.ceil(exact)):
             return True
         return abs(value - target) <= self.tolerance * abs(target)
 
@@ -258,6 +259,19 @@ class Choice:
 # ---- an exercise --------------------------------------------------------------------------------------------------------
 
 
+_QUOTES = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "„": "“"}
+
+
+def unquoted(text: Any) -> Any:
+    """A typed text without a pair of quotes around it, since Python's way of writing an answer is copied into a field as well.
+
+    >>> unquoted('"A[I, J_X]"'), unquoted("A[I, J_X]"), unquoted('"')
+    ('A[I, J_X]', 'A[I, J_X]', '"')
+    """
+    bare = text.strip() if isinstance(text, str) else ""
+    return bare[1:-1] if len(bare) > 1 and _QUOTES.get(bare[0]) == bare[-1] else text
+
+
 def literal(value: object) -> str:
     """A premise as a solution writes it: 1.2e12, not 1200000000000.0.
 
@@ -334,13 +348,13 @@ class Exercise:
     def _typed(self, answer: str | Mapping[str, str]) -> object:
         fields = self.fields
         if len(fields) > 1:
-            return answer
+            return {key: unquoted(text) for key, text in answer.items()} if isinstance(answer, Mapping) else answer
         (key, kind) = fields[0].key, fields[0].kind
         if isinstance(answer, Mapping):
             if list(answer) != [key]:
                 raise ExerciseError(f"the answer has the parts {brief(list(answer))}; this exercise has one field, {key!r}")
             answer = answer[key]
-        return function(answer, self.question.variable, self.expects) if kind == CODE else answer
+        return function(answer, self.question.variable, self.expects) if kind == CODE else unquoted(answer)
 
     def _verdict(self, answer: Callable[[], object]) -> Verdict:
         try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from scalebook.errors import ExerciseError, shown
+from scalebook.exercises.answers import brief, kind_of
+from scalebook.exercises.kept import run
 
 MAX_CODE = 20_000  # characters of a program
 _FILE = "<your code>"  # its name in tracebacks
@@ -19,13 +20,15 @@ def told(error: BaseException) -> str:
     >>> told(ValueError("no chips"))
     'ValueError: no chips'
     """
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _FILE]
+    line, at = 0, BaseException.__dict__["__traceback__"].__get__(error)  # whatever its class makes of that name
+    while at is not None:
+        line, at = (at.tb_lineno if at.tb_frame.f_code.co_filename == _FILE else line), at.tb_next
     try:
-        text = " ".join(str(error).split())
-    except Exception:  # its own __str__ may fail
+        text = " ".join(run(str, error).split())
+        text = f": {text if len(text) <= 200 else text[:199] + '…'}" if text else ""
+    except BaseException:  # its own __str__ may fail
         text = ""
-    text = f"{type(error).__name__}: {text if len(text) <= 200 else text[:199] + '…'}" if text else type(error).__name__
-    return f"{text} (line {lines[-1]} of your code)" if lines else text
+    return f"{kind_of(error)}{text}{f' (line {line} of your code)' if line else ''}"
 
 
 def function(source: object, name: str, wants: str) -> Callable[..., Any]:
@@ -54,16 +57,19 @@ def function(source: object, name: str, wants: str) -> Callable[..., Any]:
     except (ValueError, RecursionError, MemoryError, OverflowError) as e:  # nested too deeply, or a null character
         raise ExerciseError(f"the program cannot be read: {told(e)}; this exercise wants {wants}") from None
     try:
-        exec(program, space)
-    except (Exception, SystemExit) as e:  # a program may do anything
+        run(exec, program, space)
+    except BaseException as e:  # a program may do anything
         raise ExerciseError(f"the program raises {told(e)} before it can be tried; it should define {wants}") from None
-    if not callable(space.get(name)):
-        others = ", ".join(shown(key, 40).strip("'") for key in list(space)[:6] if not key.startswith("__"))
+    defined = {key: value for key, value in space.items() if type(key) is str and not key.startswith("__")}
+    if name not in defined:
+        others = ", ".join(shown(key, 40).strip("'") for key in list(defined)[:6])
         raise ExerciseError(
             f"the program defines no function {name}{f', only {others}' if others else ''}; this exercise wants {wants}"
         )
-    defined: Callable[..., Any] = space[name]
-    return defined
+    made: Callable[..., Any] = defined[name]
+    if not callable(made):
+        raise ExerciseError(f"in the program {name} is {brief(made)}, which is no function; this exercise wants {wants}")
+    return made
 
 
 def _pointed(error: SyntaxError) -> str:

@@ -154,7 +154,7 @@ answer = {"whole": 2 * C * (X - 1) / X, "split": C * (X - 1) / X}
         given={"I": 4096, "K": 8192, "X": 16},
         why=summed_means,
     ),
-    Exercise("sharding/ring-or-line", "One link more",
+    Exercise("sharding/ring-or-line", "A ring or a line?",
         Parts({
             "ring": Number(lambda V: gather(V), "s", tolerance=0.003, wrong=(
                     Wrong(lambda V: V * 15 / 16 / (2 * LINK), "That is the time for the bytes: add the hops."),
@@ -312,7 +312,7 @@ def my_all_gather(nbytes, k, bytes_per_s, hop):
         "protocols that change with the size of the array.",
     ),
     Exercise("sharding/weights-stay", "When to move the weights",
-        Number(lambda D, F: meeting(D, F), "rows", tolerance=0.035, wrong=(
+        Number(lambda D, F: meeting(D, F), "tokens", tolerance=0.035, wrong=(
                 Wrong(lambda D, F: meeting(D, F, hops=False), "Near: that is where the bytes take equally long. Count the hops of the re-deal as well."),
                 Wrong(lambda D, F: meeting(D, F, together=True),
                       "That lets the two gathers run together; here collectives of one plan are counted one after another."),

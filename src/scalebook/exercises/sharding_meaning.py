@@ -10,6 +10,7 @@ from scalebook.exercises.answers import MAX_LENGTH
 from scalebook.layouts import parse_einsum
 from scalebook.meshes import Mesh, mesh
 from scalebook.products import Einsum, einsum
+from scalebook.resharding import reshard
 from scalebook.roofline import Time
 from scalebook.units import count, digits, percent, si
 
@@ -64,8 +65,8 @@ def ring_means(V: int) -> str:
     both, one = gather(V), float(all_gather(V, line(), "Y").seconds)
     return (
         f"The ring has twice the devices and needs {si(both, 's')}, the line {si(one, 's')}: on a ring everyone receives from both sides all the time, on a "
-        "line the device at the end has one neighbour, and everything comes through that link. One link missing out of eight cuts the bandwidth by half, not by "
-        "an eighth."
+        "line the device at the end has one neighbour, and everything comes through that link. A ring that loses one link, however many it has, loses half of "
+        "its bandwidth."
     )
 
 
@@ -197,8 +198,10 @@ def placed(answer: object, T: int, D: int, F: int) -> Einsum:
 
 def placing_means(T: int, D: int, F: int, limit: int, share: float) -> str:
     e = placed(GOOD[0], T, D, F)
+    again = reshard(f"{e.C} -> Out[T_XY, F]", {"T": T, "F": F}, pod())
     return (
         f"The best known gathers {', '.join(c.array for c in e.collectives)} alone and takes {si(e.time.lower, 's')}, for {si(e.time.math, 's')} of arithmetic. It spends memory on copies of the "
         "weight to spare its gather: whatever may rest in copies need not be moved. Were the limit on memory lower, W would have to be gathered as well. "
-        "Collectives of one plan are counted one after another."
+        f"If the next layer wants its input split as In is here, Out has to be re-dealt: {', '.join(c.kind for c in again.collectives)} in {si(again.time.comms, 's')}, "
+        "which a layout of the next weight that takes Out as it lies would spare."
     )

@@ -16,6 +16,14 @@ View = dict[str, Any]
 MOST_DEVICES, MOST_AXES, MOST_DIMS = 32, 3, 3
 
 
+def check_mesh(m: Mesh) -> None:
+    """MeshError for a mesh that is too large for a picture."""
+    if len(m.axes) > MOST_AXES or m.devices > MOST_DEVICES:
+        raise MeshError(
+            f"a picture shows up to {MOST_AXES} mesh axes and {MOST_DEVICES} devices; {m} has {len(m.axes)} axes and {m.devices} devices"
+        )
+
+
 def sharded_array(
     text: str | Sharding,
     mesh: Mesh | Mapping[str, int],
@@ -37,10 +45,7 @@ def sharded_array(
     """
     m = mesh_of(mesh)
     s = sharding(text, m)
-    if len(m.axes) > MOST_AXES or m.devices > MOST_DEVICES:
-        raise MeshError(
-            f"a picture shows up to {MOST_AXES} mesh axes and {MOST_DEVICES} devices; {m} has {len(m.axes)} axes and {m.devices} devices"
-        )
+    check_mesh(m)
     if not 1 <= len(s.letters) <= MOST_DIMS:
         raise NotationError(f"a picture shows arrays of 1 to {MOST_DIMS} dimensions; {s} has {len(s.letters)}")
     chosen = (

@@ -10,12 +10,12 @@ from scalebook.collectives import prices
 from scalebook.errors import MeshError, ScalebookError, shown
 from scalebook.explore.arrays import colour_of
 from scalebook.explore.checks import listed, positive, whole, words as text_of
-from scalebook.explore.quantities import time_row
+from scalebook.explore.quantities import RESOURCES, time_row
 from scalebook.layouts import Sharding
 from scalebook.meshes import Mesh
 from scalebook.products import Einsum, Move
 from scalebook.reports import why
-from scalebook.units import plural, si
+from scalebook.units import binary, plural, si
 
 View = dict[str, Any]
 POINTS = 49  # of a curve
@@ -61,10 +61,10 @@ def plan(product: Einsum, *, alternatives: int = 0) -> View:
         "bytes": e.bytes,
         "times": {"rows": [time_row("", times)], "shared": True} if e.time.known else None,
         "others": [
-            {"name": ", then ".join(words(m) for m in o.collectives) or "no communication", "why": why(o, e)}
+            {"name": ", then ".join(words(m) for m in o.collectives) or "no communication", "why": why(o, e, RESOURCES)}
             for o in e.alternatives[:most]
         ],
-        "beside_best": "" if e.plan is e.ranked[0] else why(e, Einsum(e.setting, e.ranked[0], e.ranked)),
+        "beside_best": "" if e.plan is e.ranked[0] else why(e, Einsum(e.setting, e.ranked[0], e.ranked), RESOURCES),
     }
 
 
@@ -75,7 +75,7 @@ def check_product(what: str, product: Any) -> None:
 
 
 def _node(s: Sharding, e: Einsum) -> View:
-    """A layout: its notation, whole and in pieces, and the bytes a device holds."""
+    """A layout: its notation, whole and in pieces, and the bytes a device holds, a capacity and so in binary units."""
     pieces: list[View] = [{"text": f"{s.array}["}]
     for i, (letter, axes) in enumerate(zip(s.letters, s.dims, strict=True)):
         pieces.append({"text": (", " if i else "") + letter, "axes": list(axes)})
@@ -83,7 +83,7 @@ def _node(s: Sharding, e: Einsum) -> View:
     if s.pending:
         pieces += [{"text": "{U", "axes": list(s.pending)}, {"text": "}"}]
     held = s.bytes_per_device(e.sizes, e.mesh, e.dtypes[s.array])
-    return {"pieces": pieces, "layout": str(s), "held": si(held, "B")}
+    return {"pieces": pieces, "layout": str(s), "held": binary(held)}
 
 
 def _edge(m: Move, e: Einsum) -> View:

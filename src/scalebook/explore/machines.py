@@ -40,7 +40,7 @@ def torus(
     t, real = _machine(topology)
     shown = [i for i, n in enumerate(real.shape) if n > 1] or [0]
     shape = tuple(real.shape[i] for i in shown)
-    _check_size(t, shape)
+    _check_size(t, shape, 2 if compare else 1)
     start = (
         (0,) * len(real.shape) if from_chip is None and mesh is None else None if from_chip is None else _chip(from_chip, real, t)
     )
@@ -87,9 +87,14 @@ def _chip(where: Any, grid: Grid, t: Topology) -> tuple[int, ...]:
     return at
 
 
-def _check_size(t: Topology, shape: tuple[int, ...]) -> None:
-    """TopologyError for a slice that is too large for a picture."""
+def _check_size(t: Topology, shape: tuple[int, ...], times: int) -> None:
+    """TopologyError for a slice that is too large for a picture, in which it is drawn so many times."""
     planes = shape[0] if len(shape) == 3 else 1
+    if planes > 1 and planes <= MOST_PLANES < planes * times and max(shape[-2:]) <= MOST_IN_PLANE:
+        raise TopologyError(
+            f"{t.spec} with and without wraparound has {planes * times} planes, too many for a picture, which shows up to {MOST_PLANES}: "
+            f"leave the comparison out, or draw a smaller slice, such as {t.chip.key}:4x8x8"
+        )
     if max(shape[-2:]) > (MOST_IN_PLANE if planes > 1 else MOST_ACROSS) or planes > MOST_PLANES:
         rule = f"2D slices up to {MOST_ACROSS}x{MOST_ACROSS}, 3D up to {MOST_PLANES} planes of {MOST_IN_PLANE}x{MOST_IN_PLANE}"
         raise TopologyError(
@@ -118,6 +123,7 @@ def _grid_view(grid: Grid, real: Grid, start: Sequence[int] | None, shown: list[
         "hops": None if there is None else list(there),
         "farthest": diameter(grid) if there is None else max(there),
         "mean": mean_hops(grid, start),
+        "diameter": diameter(grid),
         "near": [[place[i] for i in shown] for place in near],
         "cut": _cut(grid, shown),
     }

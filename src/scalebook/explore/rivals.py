@@ -15,6 +15,7 @@ from scalebook.settings import array_bytes, flops, limits
 from scalebook.units import count
 
 View = dict[str, Any]
+TIE = 0.01  # plans whose times differ by less than this share are equally fast
 
 
 class Rivals(NamedTuple):
@@ -69,7 +70,8 @@ def plan_times(
 ) -> View:
     """The time of each plan that is best for some size of `letter` between `low` and `high`, others fixed; and of the arithmetic alone.
 
-    Sizes are multiples of all devices, so that every plan exists at all of them. `labels` name the plans, in the order in which they
+    Sizes are multiples of all devices, so that every plan exists at all of them. A range in which another plan is less than 1% faster
+    than the plan of the range beside it belongs to that one: plans that coincide do not take turns. `labels` name the plans, in the order in which they
     win; otherwise they are named by their moves. `counted` says what `letter` counts, such as "tokens". `at` marks a size.
 
         >>> import scalebook as sb
@@ -112,6 +114,7 @@ def rivals(product: Einsum, letter: str, low: int, high: int, *, counted: str = 
         return cost(one, array_bytes(s.arrays, s.dtypes, at), flops(s.arrays, at), s.device_rates, timed=True)
 
     winners = [min(plans, key=lambda one: order(one, times(one, n))) for n in grid]
+    winners = _settled(winners, grid, times)
     best: list[Plan] = list({_moves_of(w): w for w in winners}.values())[: whole("most", most, ScalebookError)]
     regimes: list[View] = []
     for n, w in zip(grid, winners, strict=True):
@@ -161,6 +164,29 @@ def _spaced(first: int, last: int, unit: int) -> list[int]:
     """Multiples of `unit` evenly spaced on a logarithmic axis."""
     ratio = math.log(last / first) / (POINTS - 1)
     return sorted({min(last, max(first, round(first * math.exp(i * ratio) / unit) * unit)) for i in range(POINTS)})
+
+
+def _settled(winners: Sequence[Plan], grid: Sequence[int], times: Callable[[Plan, float], Any]) -> list[Plan]:
+    """The winner at each size, without the turns that gain less than a tie's share anywhere in their range."""
+
+    def ties(one: Plan, run: tuple[Plan, list[int]]) -> bool:
+        return all(times(one, n).lower <= (1 + TIE) * times(run[0], n).lower for n in run[1])
+
+    runs: list[tuple[Plan, list[int]]] = []
+    for n, winner in zip(grid, winners, strict=True):
+        if runs and _moves_of(runs[-1][0]) == _moves_of(winner):
+            runs[-1][1].append(n)
+        else:
+            runs.append((winner, [n]))
+    kept: list[tuple[Plan, list[int]]] = []
+    for run in runs:
+        if kept and ties(kept[-1][0], run):
+            kept[-1][1].extend(run[1])
+        elif kept and ties(run[0], kept[-1]):
+            kept[-1] = (run[0], kept[-1][1] + run[1])
+        else:
+            kept.append(run)
+    return [plan for plan, sizes in kept for _ in sizes]
 
 
 def _moves_of(p: Plan) -> Any:

@@ -68,7 +68,7 @@ def _timetable(rows: int, tiles: int, shape: tuple[int, int]) -> Timetable:
 
 
 def _telling(table: Timetable) -> list[int]:
-    """Half-way through the first weights, first number in, the wave, the fullest, the drain, the last sum out."""
+    """Half-way through the first weights, first number in, the wave, the fullest, the last row on its way, the last sum out."""
     R, C = table.shape
     fullest = max(range(table.cycles), key=lambda n: (table.busy[n], -abs(n - table.cycles // 2)))
     last_fed = table.cycles - (R + C - 1)
@@ -77,18 +77,24 @@ def _telling(table: Timetable) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _phases(table: Timetable) -> tuple[str, ...]:
-    """What the array does, cycle by cycle."""
+    """What the array does, cycle by cycle.
+
+    It drains when no number enters any more; before, it waits for weights while a cell is done with one tile and has not begun the
+    next; it fills until the first number is in the last cell; what remains is the last row of A on its way into the lower rows.
+    """
     R, C = table.shape
     period, found = max(table.rows, R), []
+    last_in = R + (table.tiles - 1) * period + table.rows - 1 + R - 1
     for n, busy in enumerate(table.busy):
-        tile, at = divmod(n - R, period)  # of what the first cell could take
+        reached = range(max(0, n - R - (R + C - 2)), n - R + 1)  # cycles since the first number could be in a cell, for all cells
+        between = any(s // period < table.tiles - 1 and s % period >= table.rows for s in reached)
         found.append(
             "weights move in" if n < R
             else "all at work" if busy == R * C
-            else "waits for weights" if tile < table.tiles - 1 and at >= table.rows
-            else "filling" if n < R + R + C - 2 and busy >= table.busy[n - 1]
-            else "draining" if n > table.cycles - (R + C)
-            else "at work"
+            else "draining" if n > last_in
+            else "waits for weights" if between
+            else "filling" if n < R + R + C - 2
+            else "last row enters"
         )  # fmt: skip
     return tuple(found)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scalebook.figures import hooks
-from scalebook.figures.collective_words import now
-from scalebook.figures.svg import Scale, axis_x, line, linear_ticks, path, rect, text, text_width
+from scalebook.figures.collective_words import launches, now
+from scalebook.figures.svg import Scale, axis_x, hatch, line, linear_ticks, path, rect, text, text_width
 from scalebook.units import digits, si
 
 View = Mapping[str, Any]
@@ -41,6 +41,7 @@ def lanes(view: View, width: float, top: float) -> tuple[str, float]:
             parts.append(
                 _name(width, y, si(sum(b["bytes"] for way in ways for b in way["busy"] if b["step"] < view["step"]), "B"))
             )
+    parts += [_launch(time(start * unit), time(end * unit), top, bottom) for start, end in launches(view)]
     parts += _busy(view, top, LEFT, (right - LEFT) / whole, high)
     if moment is not None:
         x = time(moment * unit)
@@ -50,6 +51,14 @@ def lanes(view: View, width: float, top: float) -> tuple[str, float]:
     if moment is not None:
         parts.append(_head(view, time, unit, x, top, bottom))
     return "".join(parts), bottom + 42
+
+
+def _launch(start: float, end: float, top: float, bottom: float) -> str:
+    """The time in which a collective is started, and its name where there is room."""
+    ground = hatch(start, top, end - start, bottom - top - 1.5)
+    if text_width("launch", 12) + 8 > end - start:
+        return ground
+    return ground + text((start + end) / 2, (top + bottom) / 2 + 4, "launch", size=12, cls="sb-halo", text_anchor="middle")
 
 
 def _name(right: float, y: float, words: str) -> str:

@@ -57,6 +57,26 @@ def size_words(view: View) -> str:
     return f"{'message' if view['kind'] == 'all-to-all' else 'chunk'}: {si(view['chunk_bytes'], 'B')}"
 
 
+def launches(view: View) -> list[tuple[float, float]]:
+    """When a collective is being started and nothing is sent: before its first step, and before the second half of an all-reduce.
+
+    >>> launches({"steps": [{"start": 2.0, "seconds": 1.0}, {"start": 3.0, "seconds": 1.0}]})
+    [(0.0, 2.0)]
+    """
+    found, end = [], 0.0
+    for s in view["steps"]:
+        if s["start"] - end > 1e-6 * s["start"]:
+            found.append((end, s["start"]))
+        end = s["start"] + s["seconds"]
+    return found
+
+
+def launch_words(view: View) -> str:
+    """How long starting takes, or nothing where it takes no time."""
+    spent = math.fsum(end - start for start, end in launches(view))
+    return f"{si(spent, 's')} to launch" if spent else ""
+
+
 def _a(kind: str) -> str:
     return f"{'an' if kind.startswith('a') else 'a'} {kind}"
 
@@ -73,9 +93,11 @@ def describe(view: View) -> str:
     """Steps, time, bytes received, and the state that is shown; what numbers mean."""
     steps = plural(len(view["steps"]), "step")
     rate = si(view["bytes_per_s"], "B/s")
+    launch = launch_words(view)
+    started = f", of which {launch}" if launch else ""
     said = (
         f"{plural(view['devices'], 'device')} on a {SHAPES[view['shape']]}, {rate} one way per link: {_a(view['kind'])} of "
-        f'{si(view["nbytes"], "B")} takes {steps} and <b class="sb-key-ici">{si(view["seconds"], "s")}</b>; each device must receive '
+        f'{si(view["nbytes"], "B")} takes {steps} and <b class="sb-key-ici">{si(view["seconds"], "s")}</b>{started}; each device must receive '
         f"{si(view['received'], 'B')}"
     )
     if view["step"] is not None:

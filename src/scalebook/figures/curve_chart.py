@@ -203,8 +203,8 @@ def _at(view: View) -> str:
         return f"{escape(view['subject'])}. {name}: {'; '.join(said)}."
     best = rows[view["at"]["best"]]
     others = [f"{escape(r['name'])} {si(r['seconds'], 's')}" for r in rows if r is not best]
-    turns = [f"{escape(view['letter'])} = {count(round(r['low']))}" for r in view["regimes"][1:]]
-    end = f" The fastest changes at {listed(turns)}." if turns else ""
+    turns = [f"at {escape(view['letter'])} = {count(round(r['low']))} to <b>{escape(r['name'])}</b>" for r in view["regimes"][1:]]
+    end = f" The fastest changes {listed(turns)}." if turns else ""
     return f"{name}: fastest <b>{escape(best['name'])}</b>, {si(best['seconds'], 's')}; {', '.join(others)}.{end}"
 
 

@@ -12,6 +12,7 @@ from scalebook.units import count, percent
 View = Mapping[str, Any]
 GAP = 28.0
 HIGH = 150.0
+LEAST = 2.0  # pixels of a sliver of data or padding
 MOST_LINES = 40  # tile edges drawn in a direction; beyond, none
 
 
@@ -51,7 +52,7 @@ def _array(a: View, room: float) -> tuple[str, float]:
         made.append(text(0, y, words, size=13 if i == 0 else None, cls="sb-strong" if i == 0 else "sb-note"))
         y += 17
     y -= 4
-    data_wide, data_high = wide * a["lanes"] / lanes, high * a["rows"] / rows
+    data_wide, data_high = _part(wide, a["lanes"] / lanes), _part(high, a["rows"] / rows)
     made += [
         hatch(0, y, wide, high),
         rect(0, y, data_wide, data_high, style=fill("paper")),
@@ -72,6 +73,11 @@ def _array(a: View, room: float) -> tuple[str, float]:
     verdict = "nothing padded" if more == 0 else f"{percent(more)} more" if more < 0.1 else f"{a['factor_text']} the bytes"
     made.append(text(0, y, verdict, size=12, cls="sb-strong", style=fill("good-text" if more < 0.1 else "bad-text")))
     return "".join(made), y
+
+
+def _part(size: float, share: float) -> float:
+    """The pixels of the data along a side; both the data and what is padded stay visible."""
+    return size if share == 1 else min(max(size * share, LEAST), size - LEAST)
 
 
 def label(view: View) -> str:

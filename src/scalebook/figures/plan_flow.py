@@ -151,8 +151,8 @@ def describe(view: View) -> str:
         said += f'{plural(len(moves), "collective")}, each device receives <b class="sb-key-ici">{si(view["bytes"], "B")}</b>'
     if view["times"]:
         row = view["times"]["rows"][0]
-        names = {"comms": "the network", "math": "arithmetic", "hbm": "HBM"}
-        said += f"; {names[row['bound_by']]} binds at {si(row['bound'], 's')}"
+        binding = next(p for p in row["parts"] if p["seconds"] == row["bound"])
+        said += f"; {escape(binding['name'])} binds at {binding['text']}"
     if view["beside_best"]:
         said += f". Beside the best plan: {escape(view['beside_best'])}"
     others = "; ".join(f"{escape(o['name'])}: {escape(o['why'])}" for o in view["others"])

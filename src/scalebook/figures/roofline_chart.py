@@ -167,10 +167,12 @@ class _Chart:
         ceiling = self.panel["ceilings"][i]
         y, start = self.y(ceiling["peak"]), self.x(min(v["ridges"][i] for v in self.panel["levels"]))
         value = si(ceiling["peak"], "FLOPs/s")
+        names = (f"{ceiling['name']} {value}", f"{ceiling['name'].removesuffix(' peak')} {value}")
         room = self.x.end - self.x(self.ridge) - 4
-        words = next((w for w in (f"{ceiling['name']} {value}", value) if text_width(w, bold=True) < room), value)
+        alone = len(self.panel["ceilings"]) == 1  # then a name may begin left of the ridge, above the roof
+        words = next((w for w in names if text_width(w, bold=True) < room), names[1] if alone else value)
         wide = text_width(words, bold=True)
-        bases = (y - 9, y - 14, y + 21)
+        bases = (y - 9, y - 14, y + 21) if wide < room else (y - 9, y - 14)
         index, _ = self.placer.place([Box(self.x.end - wide, b - 11, self.x.end, b + 2) for b in bases])
         self.ceiling_left = min(self.ceiling_left, self.x.end - wide)
         return line(start, y, self.x.end, y, cls="sb-roof", style=stroke("math")) + text(

@@ -27,12 +27,12 @@ def describe(view: Mapping[str, Any]) -> str:
     name = escape(panel["name"])
     if not points:
         return (
-            f"On {name} {_key('hbm', memory)} binds below {digits(ridge)} FLOPs per byte, {_key('math', 'math')} above"
+            f"On {name} {_key('hbm', memory)} binds below {_intensity(ridge)}, {_key('math', 'math')} above"
             + "".join(f"; from {v['name']} the ridge is at {digits(v['ridges'][0])}" for v in panel["levels"][1:])
             + "."
         )
     if len(points) == 1:
-        return _one(points[0], panel, ridge)
+        return _one(points[0], panel, ridge, view.get("state"))
     sides = [
         (_key("hbm", memory), [p for p in points if p["bound_by"] != "math"]),
         (_key("math", "math"), [p for p in points if p["bound_by"] == "math"]),
@@ -40,20 +40,22 @@ def describe(view: Mapping[str, Any]) -> str:
     said = [f"{what} binds {listed([escape(p['name']) for p in on])}" for what, on in sides if on]
     measured = [f"{_share(p['measured']['share'])} at {escape(p['name'])}" for p in points if p["measured"]]
     end = f" Measured, of the peak: {listed(measured)}." if measured else ""
-    return f"On {name}, whose ridge is at {digits(ridge)} FLOPs per byte, {', and '.join(said)}.{end}"
+    return f"On {name}, whose ridge is at {_intensity(ridge)}, {', and '.join(said)}.{end}"
 
 
-def _one(point: Mapping[str, Any], panel: Mapping[str, Any], ridge: float) -> str:
+def _one(point: Mapping[str, Any], panel: Mapping[str, Any], ridge: float, state: Mapping[str, Any] | None) -> str:
+    """One point; `state`, of a matmul, names its number formats."""
     memory = panel["levels"][0]["name"]
     side = "below" if point["intensity"] < ridge else "above" if point["intensity"] > ridge else "at"
-    binds = _key("math", "math") if point["bound_by"] == "math" else _key("hbm", memory)
+    by_math = point["bound_by"] == "math"
+    binds = _key("math", "Math") if by_math else _key("hbm", memory[:1].upper() + memory[1:])
     idle = _share(1 - min(point["parts"].values()) / point["seconds"])
-    waits = memory if point["bound_by"] == "math" else "the matrix unit"
-    most = "the peak is in reach" if point["share"] == 1 else f"at most {_share(point['share'])} of peak"
+    waits = memory if by_math else "the matrix unit"
+    most = "the peak is in reach" if by_math else f"at most {_share(point['share'])} of peak"
     at = f" at {si(point['seconds'], 's')}" if point["timed"] else ""
     named = f"{escape(point['name'])} on" if point["name"] else "On"
     said = (
-        f"{named} {escape(panel['name'])}: {digits(point['intensity'])} FLOPs per byte, {side} the ridge at {digits(ridge)}. "
+        f"{named} {escape(panel['name'])}{_formats(state) if state else ''}: {_intensity(point['intensity'])}, {side} the ridge at {digits(ridge)}. "
         f"{binds} binds{at}: {most}, and {waits} idles {idle} of the time."
     )
     for at in point["by_level"][1:]:
@@ -62,6 +64,12 @@ def _one(point: Mapping[str, Any], panel: Mapping[str, Any], ridge: float) -> st
     if point["measured"]:
         said += f" Measured: {percent(point['measured']['share'])} of peak, {percent(point['measured']['achieved'] / point['achieved'])} of what the roof allows."
     return said
+
+
+def _formats(state: Mapping[str, Any]) -> str:
+    """In which formats the numbers of a matmul are kept and multiplied."""
+    used, kept = escape(state["dtype"]), escape(state["weights"])
+    return f", all in {used}" if used == kept else f", {kept} weights multiplied in {used}"
 
 
 def _several(panels: Sequence[Mapping[str, Any]]) -> str:
@@ -84,6 +92,12 @@ def listed(names: Sequence[str]) -> str:
     'a, b and c'
     """
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names))
+
+
+def _intensity(ratio: float) -> str:
+    """An intensity with its unit: 1 FLOP per byte, 63 FLOPs per byte."""
+    value = digits(ratio)
+    return f"{value} FLOP{'' if value == '1' else 's'} per byte"
 
 
 def _share(share: float) -> str:

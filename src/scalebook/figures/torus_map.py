@@ -155,8 +155,7 @@ def _coordinates(view: View, x: float, y: float, size: float, at: Sequence[int])
 
 def _strip(view: View, grid: View, room: float, planes: int) -> tuple[str, float]:
     """The planes of a 3D slice as a row, with the links from each to the next."""
-    name = view["names"][0]
-    words = f"{name}: from each chip to its like in the next plane"
+    words = "from each plane to the next, chip by chip"
     top = _bracket_room(view, 0)
     step = min(56.0, (room - 24) / planes)
     cells = Cells(1, planes, step, 16, 24 + top)
@@ -216,9 +215,16 @@ def _brackets(view: View, cells: Cells, along: int | None = None) -> Iterator[st
 
 
 def _mesh_words(view: View, width: float) -> tuple[str, float]:
-    """A line per mesh axis: where it lies."""
-    lines = []
-    for i, m in enumerate(view["mesh"]):
-        head = f'<tspan font-weight="600" style="{fill(m["colour"] + "-text")}">{escape(m["axis"])} = {m["size"]}</tspan>'
-        lines.append(raw_text(0, 14 + 18 * i, f"{head} on {escape(on_words(view, m))}"))
-    return "".join(lines), 18.0 * len(lines) + 10
+    """Where each mesh axis lies: a line, or more where the page is narrow."""
+    lines: list[tuple[float, str]] = []
+    for m in view["mesh"]:
+        name = f"{m['axis']} = {m['size']}"
+        head = f'<tspan font-weight="600" style="{fill(m["colour"] + "-text")}">{escape(name)}</tspan>'
+        room, said = width - text_width(f"{name} ", bold=True), ""
+        for word in f"on {on_words(view, m)}".split():
+            if said and text_width(f"{said} {word}") > room:
+                lines.append((0, f"{head} {escape(said)}") if head else (width - room, escape(said)))
+                head, said = "", ""
+            said = f"{said} {word}".strip()
+        lines.append((0, f"{head} {escape(said)}") if head else (width - room, escape(said)))
+    return "".join(raw_text(x, 14 + 18 * i, words) for i, (x, words) in enumerate(lines)), 18.0 * len(lines) + 10

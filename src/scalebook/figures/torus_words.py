@@ -15,13 +15,30 @@ def size_words(view: Mapping[str, Any]) -> str:
     return f"{view['chip']} {view['spec'].partition(':')[2]}"
 
 
-def place_words(place: Sequence[int]) -> str:
-    """A chip by its coordinates.
+def place_words(view: Mapping[str, Any], place: Sequence[int]) -> str:
+    """The coordinates of a chip in its slice, axes of one chip with them, as in the slice's name.
 
-    >>> place_words([0, 3])
-    'chip (0, 3)'
+    >>> place_words({"whole": [2, 2, 1]}, [0, 1])
+    '(0, 1, 0)'
     """
-    return f"chip ({', '.join(map(str, place))})"
+    along = iter(place)
+    return f"({', '.join(str(next(along) if n > 1 else 0) for n in view['whole'])})"
+
+
+def axis_words(view: Mapping[str, Any], along: int) -> tuple[str, str]:
+    """An axis of the slice as the picture shows it: all of its rings or lines, and one of them.
+
+    >>> axis_words({"shape": [4, 8]}, 0)
+    ('the columns', 'each column')
+    """
+    last = len(view["shape"]) - 1 - along
+    if last == 0 and along == 0:
+        return "the row", "the row"
+    return (
+        ("the rows", "each row"),
+        ("the columns", "each column"),
+        ("the lines through the planes", "each line through the planes"),
+    )[last]
 
 
 def wrap_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
@@ -33,8 +50,7 @@ def wrap_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
         return "no wraparound"
     if all(wraps):
         return "all axes wrap around" if len(wraps) > 2 else "both axes wrap around" if len(wraps) == 2 else "it wraps around"
-    names = [name for name, w in zip(view["names"], grid["wraps"], strict=True) if w]
-    return f"only {' and '.join(names)} wraps around"
+    return f"only {listed([axis_words(view, i)[0] for i, w in enumerate(grid['wraps']) if w])} wrap around"
 
 
 def grid_words(view: Mapping[str, Any], grid: Mapping[str, Any]) -> str:
@@ -72,7 +88,7 @@ def describe(view: Mapping[str, Any]) -> str:
 
 
 def _distances(view: Mapping[str, Any]) -> str:
-    start = f"From {place_words(view['from'])}" if view["from"] else "From any chip"
+    start = f"From chip {place_words(view, view['from'])}" if view["from"] else "From any chip"
     first, *other = view["grids"]
     if not other:
         shown = wrap_words(view, first)
@@ -82,7 +98,14 @@ def _distances(view: Mapping[str, Any]) -> str:
         )
     (second,) = other
     if first["hops"] == second["hops"]:
-        return f"{start} wraparound changes nothing: at most <b>{plural(first['farthest'], 'hop')}</b>, {digits(first['mean'])} on average."
+        near = f"<b>{plural(first['farthest'], 'hop')}</b>, {digits(first['mean'])} on average"
+        if first["diameter"] == second["diameter"]:
+            return f"{start} wraparound brings no chip nearer: at most {near}."
+        return (
+            f"{start} itself wraparound brings no chip nearer: at most {near}. But the slice's longest way falls from "
+            f"<b>{second['diameter']}</b> to <b>{plural(first['diameter'], 'hop')}</b>, and a cut through the middle crosses "
+            f"<b>{plural(first['cut']['links'], 'link')}</b> instead of <b>{second['cut']['links']}</b>."
+        )
     return (
         f"{start} the farthest chip is <b>{plural(first['farthest'], 'hop')}</b> away with wraparound and "
         f"<b>{plural(second['farthest'], 'hop')}</b> without; the mean falls from {digits(second['mean'])} to {digits(first['mean'])}, "
@@ -94,7 +117,7 @@ def _neighbours(view: Mapping[str, Any]) -> str:
     """The chips one link away, in each grid where they differ."""
 
     def those(grid: Mapping[str, Any]) -> str:
-        places = [f"({', '.join(map(str, place))})" for place in sorted(grid["near"])]
+        places = [place_words(view, place) for place in sorted(grid["near"])]
         return f"{places[0]} alone" if len(places) == 1 else listed(places)
 
     first, *other = view["grids"]
@@ -114,7 +137,7 @@ def _links(view: Mapping[str, Any]) -> str:
 
 
 def _axis(view: Mapping[str, Any], axis: Mapping[str, Any]) -> str:
-    """Where a mesh axis lies: <b>X</b> = 4 on ici0."""
+    """Where a mesh axis lies: <b>X</b> = 4 lies on the rows."""
     return f'<b class="sb-key-{axis["colour"]}">{escape(axis["axis"])}</b> = {axis["size"]} lies on {on_words(view, axis)}'
 
 
@@ -122,13 +145,14 @@ def on_words(view: Mapping[str, Any], axis: Mapping[str, Any]) -> str:
     """The physical axes under a mesh axis, outer to inner, with the share of each."""
     parts = []
     for p in axis["pieces"]:
-        name, whole = view["names"][p["along"]], view["shape"][p["along"]]
-        if p["size"] == whole:
-            parts.append(name)
+        every, one = axis_words(view, p["along"])
+        if p["size"] == view["shape"][p["along"]]:
+            parts.append(every)
         elif p["stride"] > 1:
-            parts.append(f"every {_nth(p['stride'])} chip of {name}")
+            parts.append(f"every {_nth(p['stride'])} chip of {one}")
         else:
-            parts.append(f"runs of {p['size']} on {name}")
+            near = "pairs of" if p["size"] == 2 else f"runs of {p['size']}"
+            parts.append(f"{near} neighbours in {one}")
     parts += [{"core": "the devices of a chip", "dcn": "the slices"}.get(name, name) for name in axis["beyond"]]
     return " and ".join(parts) or "nothing"
 

@@ -40,7 +40,7 @@ def setup(n: int = 8) -> Session:
     8
 
     A TPU or GPU does what takes one device; n simulated CPU devices stand in wherever there are fewer than n real ones. Nothing is
-    installed or replaced. Raises MissingExtra without jax, and ScalebookError when it is too old or has already started with fewer devices.
+    installed or replaced. Raises MissingExtra without jax and what it needs, and ScalebookError when it is too old or has already started with fewer devices.
     """
     try:
         found = importlib.metadata.version("jax")
@@ -53,7 +53,13 @@ def setup(n: int = 8) -> Session:
             "fit this machine's drivers: choose a newer runtime (on Colab: Runtime, Change runtime type), or run pip install --upgrade jax, "
             "then restart Python"
         )
-    from scalebook.lab.backend import devices
+    try:
+        from scalebook.lab.backend import devices
+    except ModuleNotFoundError as error:  # jax without jaxlib names no module
+        package = (error.name or "jaxlib").partition(".")[0]
+        if package == "scalebook":
+            raise
+        raise missing_extra(package, "lab", "scalebook.lab.setup") from None
 
     together = devices(n)
     alone = devices(1)

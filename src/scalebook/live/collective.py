@@ -10,7 +10,7 @@ from typing import Any
 from scalebook.errors import ScalebookError
 from scalebook.explore.steps import SHAPES, links_of, step_count
 from scalebook.figures import Figure, collective
-from scalebook.figures.collective_words import SUMMED, state_words
+from scalebook.figures.collective_words import SUMMED, launch_words, state_words
 from scalebook.hardware import chips
 from scalebook.live.controls import Choice, Player, Slider
 from scalebook.live.explorers import Explorer
@@ -70,6 +70,8 @@ def table(view: View) -> Table:
         f"Step {n} begins at {si(s['start'], 's')} and takes {si(s['seconds'], 's')}; its busiest link carries {si(max(f['bytes'] for f in flying), 'B')}."
         for n, (s, flying) in enumerate(zip(view["steps"], view["flying"], strict=True), 1)
     )
+    if launch := launch_words(view):
+        notes = (f"Of {si(view['seconds'], 's')} in all, {launch}, in which nothing is sent.", *notes)
     moment = state_words(view, step, math.inf)
     what = f"{view['kind']} over a {view['shape']} of {plural(view['devices'], 'device')}, {moment}"
     sends_head = f"sends in step {step + 1}" if step < count else "sends"

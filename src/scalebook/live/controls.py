@@ -24,6 +24,7 @@ from scalebook.figures.svg import escape, h
 State = Mapping[str, Any]
 Value = str | int | float | bool
 Spec = dict[str, Any]
+LONGEST = 200  # characters of a text field
 
 
 def written(value: Value) -> str:
@@ -99,7 +100,7 @@ class Slider(_Control):
     def check(self, value: Any, state: State) -> Value:
         """The value itself, if it is allowed."""
         allowed = self.allowed(state)
-        if isinstance(value, str) and not any(isinstance(v, str) for v in allowed):
+        if isinstance(value, str) and not _has_texts(allowed):
             return self._refused(value, allowed) if (number := _number(value.strip())) is None else self.check(number, state)
         if isinstance(value, str) or _is_number(value):
             at = _place(value, allowed)
@@ -108,7 +109,7 @@ class Slider(_Control):
         return self._refused(value, allowed)
 
     def _refused(self, value: Any, allowed: Sequence[Value]) -> Value:
-        if any(isinstance(v, str) for v in allowed) or not allowed:
+        if _has_texts(allowed) or not allowed:
             raise unknown(self.called, value, map(written, allowed))
         rule = f"{self.called} is one of the {len(allowed)} values of its slider, from {allowed[0]} to {allowed[-1]}"
         near = f"; the nearest is {allowed[_nearest(value, allowed)]}" if _is_number(value) and value == value else ""  # no NaN
@@ -161,7 +162,7 @@ class Player(_Control):
         if isinstance(value, str) and (number := _number(value.strip())) is not None:
             value = number
         end = self.end(state)
-        if not _is_number(value) or value not in range(end + 1):
+        if not _is_number(value) or _place(value, range(end + 1)) is None:
             raise ScalebookError(f"{self.called} is a whole number from 0 to {end}; found {shown(value)}")
         return int(value)
 
@@ -256,6 +257,10 @@ class Text(_Control):
             raise ScalebookError(
                 f"{self.called} must be a text, such as {self.example!r}; found {shown(value)} of type {type(value).__name__}"
             )
+        if len(value) > LONGEST:
+            raise ScalebookError(
+                f"{self.called} has {len(value):,} characters: a field takes at most {LONGEST}, such as {self.example!r}"
+            )
         return value.strip()
 
     def html(self, id: str, value: Value, state: State) -> str:
@@ -331,8 +336,19 @@ def _range(control: Slider | Player, id: str, spec: Spec, **more: Any) -> tuple[
     return h("input", {**attributes, "aria_valuetext": spec["text"], **more}), h("output", {"for": field}, escape(spec["text"]))
 
 
+def _has_texts(allowed: Sequence[Value]) -> bool:
+    """Whether there are texts among the allowed values; a range, which may be long, has none."""
+    return not isinstance(allowed, range) and any(isinstance(v, str) for v in allowed)
+
+
 def _place(value: Any, allowed: Sequence[Value]) -> int | None:
     """The place of a value among the allowed ones."""
+    if isinstance(allowed, range) and isinstance(
+        value, float
+    ):  # a range looks for a whole number without a walk, for others with one
+        if not value.is_integer():
+            return None
+        value = int(value)
     try:
         return allowed.index(value)
     except ValueError:
@@ -343,6 +359,9 @@ def _nearest(value: Any, allowed: Sequence[Any]) -> int:
     """The place of the allowed number that is nearest."""
     if value <= allowed[0] or value >= allowed[-1]:
         return 0 if value <= allowed[0] else len(allowed) - 1
+    if isinstance(allowed, range):
+        at: int = round((value - allowed.start) / allowed.step)
+        return at
     return min(range(len(allowed)), key=lambda i: abs(allowed[i] - value))
 
 

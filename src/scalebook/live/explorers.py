@@ -16,6 +16,7 @@ from scalebook.errors import ScalebookError, shown, unknown, within
 from scalebook.figures.figure import Figure
 from scalebook.live.controls import Control, Value, depends, plain
 from scalebook.tables import Table
+from scalebook.units import as_number, is_array
 
 __all__ = ["EXPLORERS", "Explorer", "Live", "Table", "explorer"]
 
@@ -78,13 +79,10 @@ class Explorer:
             raise ScalebookError(
                 f"a state of the explorer {self.name} is a mapping of keys to values; found {shown(given)} of type {type(given).__name__}"
             )
-        for key, value in given.items():
+        for key in given:
             if not within(key, self.by_key):
                 raise unknown(f"key of the explorer {self.name}", key, self.by_key)
-            if not isinstance(value, str | int | float | bool):
-                rule = f"{self.by_key[key].called} must be a text, a number or a truth value"
-                raise ScalebookError(f"{rule}; found {shown(value)} of type {type(value).__name__}")
-        state = {**self.start, **given}
+        state = {**self.start, **{key: self._simple(key, value) for key, value in given.items()}}
         for control in self.controls:
             value, like = state[control.key], self.start[control.key]
             # what depends on other keys is checked at the end, once it is settled
@@ -93,6 +91,16 @@ class Explorer:
         for control in self.controls:
             state[control.key] = control.check(control.settled(state[control.key], state), state)
         return state
+
+    def _simple(self, key: str, value: Any) -> Value:
+        """A value that a state can have; NumPy's scalars become Python's numbers."""
+        if isinstance(value, str | int | float | bool):
+            return value
+        number = None if is_array(value) else as_number(value)
+        if not isinstance(number, int | float):
+            rule = f"{self.by_key[key].called} must be a text, a number or a truth value"
+            raise ScalebookError(f"{rule}; found {shown(value)} of type {type(value).__name__}")
+        return number
 
     def live(self, state: Mapping[str, Any]) -> Figure:
         """The figure of a whole state, with what makes it respond to a hand in its picture."""
@@ -171,7 +179,7 @@ class Live:
         return f"explorer({self.explorer.name!r}{given})"
 
 
-def explorer(name: str, **state: Any) -> Live:
+def explorer(name: str, /, **state: Any) -> Live:
     """A figure with controls, opened in a state: what is not given is as the explorer starts.
 
     >>> explorer("memory_levels", nbytes=10**9).state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from scalebook.errors import MeshError
+from scalebook.errors import MeshError, ScalebookError
 from scalebook.layouts import Mesh, mesh as mesh_of
 from scalebook.typed import read_pairs, read_sizes
 
@@ -59,5 +59,9 @@ def dtypes_of(text: str) -> str | dict[str, str]:
 
     >>> dtypes_of("bf16"), dtypes_of("A=bf16, B=int8")
     ('bf16', {'A': 'bf16', 'B': 'int8'})
+
+    Raises ScalebookError for an empty text and for what cannot be read.
     """
+    if not text.strip():
+        raise ScalebookError(f"dtype: the field is empty; {DTYPES}")
     return read_pairs("dtype", text, DTYPES) if "=" in text else text.strip()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from scalebook.units import count, si
 
 SPEC = "In[T_XY, D] * W[D_X, F_Y] -> H[T_X, F_Y]"
 LOW, HIGH = 512, 2**20
+MOST = 6  # plans drawn, as many as there are colours
 TOKENS = (LOW, 768, *(n * 2**k for k in range(8, 18) for n in (4, 5, 6, 7)), HIGH)  # multiples of 256 devices
 SIDES = (1024, 2048, 4096, 5120, 8192, 12288, 14336, 16384, 20480, 28672, 32768)
 MACHINES = {
@@ -28,6 +29,15 @@ MACHINES = {
 }
 
 
+DONE = {
+    "all-gather": "gathered",
+    "reduce-scatter": "summed",
+    "all-reduce": "summed",
+    "all-to-all": "re-dealt",
+    "permute": "permuted",
+}
+
+
 def _product(machine: str, D: int, F: int) -> Einsum:
     return einsum(SPEC, {"T": LOW, "D": D, "F": F}, mesh_from(*MACHINES[machine]))
 
@@ -35,16 +45,39 @@ def _product(machine: str, D: int, F: int) -> Einsum:
 @lru_cache(maxsize=32)
 def _rivals(machine: str, D: int, F: int) -> Rivals:
     """The plans that win somewhere: the same while only the marked number of tokens changes."""
-    found = rivals(_product(machine, D, F), "T", LOW, HIGH, counted="tokens")
-    labels = _labels(found)
-    return found.named(labels) if labels else found
+    found = rivals(_product(machine, D, F), "T", LOW, HIGH, counted="tokens", most=MOST)
+    return found.named(_labels(found))
 
 
 def _labels(found: Rivals) -> tuple[str, ...]:
-    """What becomes of the weights in each plan, where that tells the plans apart; else they go by their moves."""
-    moved = [any(" of W " in move for move in c["moves"]) for c in found.view["lines"] if not c.get("dashed")]
-    labels = tuple("weights move" if moves else "weights stay" for moves in moved)
-    return labels if len(set(labels)) == len(labels) else ()
+    """The plans' names. A plan has the same name whatever it competes with."""
+    return tuple(name_of(c["moves"]) for c in found.view["lines"] if not c.get("dashed"))
+
+
+def name_of(moves: Sequence[str]) -> str:
+    """What becomes of the weights in a plan; of the other arrays only what is not as in the two plans of the chapter.
+
+    >>> name_of(["all-to-all of In over XY", "all-gather of In over Y", "reduce-scatter of H over X"])
+    'weights stay'
+    >>> name_of(["all-gather of In over Y", "all-gather of W over X"])
+    'weights move'
+    >>> name_of(["all-to-all of W over X", "all-gather of W over YX", "all-to-all of H over Y"])
+    'weights move, H re-dealt'
+    """
+    kinds: dict[str, list[str]] = {"In": [], "W": [], "H": []}
+    for move in moves:
+        kind, _, rest = move.partition(" of ")
+        kinds[rest.partition(" ")[0]].append(kind)
+    inputs, weights = kinds["In"], kinds["W"]
+    result = " and ".join(dict.fromkeys(DONE[kind] for kind in kinds["H"]))
+    if weights:
+        name = "weights move" if "all-gather" in weights else "weights re-dealt"
+        return f"{name}, H {result}" if result else name
+    if inputs == ["all-to-all", "all-gather"] and result == "summed":
+        return "weights stay"
+    order = " first" if len(inputs) > 1 else ""
+    others = [f"In {DONE[inputs[0]]}{order}"] if inputs else []
+    return ", ".join(["weights stay", *others, *([f"H {result}"] if result not in ("", "summed") else [])])
 
 
 def figure(machine: str, D: int, F: int, at: int) -> figures.Figure:
@@ -56,11 +89,10 @@ def figure(machine: str, D: int, F: int, at: int) -> figures.Figure:
 def python(machine: str, D: int, F: int, at: int) -> str:
     """The same in code."""
     sizes = f'{{"T": {LOW}, "D": {D}, "F": {F}}}'
-    labels = _labels(_rivals(machine, D, F))
-    named = f", labels={labels!r}".replace("'", '"') if labels else ""
+    named = f", labels={_labels(_rivals(machine, D, F))!r}".replace("'", '"')
     return (
         f"import scalebook as sb\n\nmesh = {mesh_python(*MACHINES[machine])}\n"
-        f'e = sb.einsum("{SPEC}", {sizes}, mesh)\nsb.figures.plan_times(e, "T", {LOW}, {HIGH}, counted="tokens"{named}, at={at})\n'
+        f'e = sb.einsum("{SPEC}", {sizes}, mesh)\nsb.figures.plan_times(e, "T", {LOW}, {HIGH}, counted="tokens", most={MOST}{named}, at={at})\n'
     )
 
 
@@ -81,7 +113,12 @@ EXPLORER = Explorer(
         Slider("at", "Tokens T", TOKENS, count),
         Slider("D", "Input width D", SIDES, count),
         Slider("F", "Output width F", SIDES, count),
-        Choice("machine", "Machine", tuple((name, name.replace("x", "×")) for name in MACHINES), segments=False),
+        Choice(
+            "machine",
+            "Machine and mesh",
+            tuple((name, f"{name.replace('x', '×')}: {mesh}") for name, (mesh, _) in MACHINES.items()),
+            segments=False,
+        ),
     ),
     start={"machine": "v5e 16x16", "D": 8192, "F": 28672, "at": 4096},
     figure=figure,

@@ -7,15 +7,18 @@ from functools import lru_cache
 from typing import Any
 
 from scalebook import figures
-from scalebook.errors import ScalebookError
 from scalebook.live.controls import Choice, Text
 from scalebook.live.explorers import Explorer
 from scalebook.live.inputs import dtypes_of, mesh_from, mesh_python, quoted, sizes_of
-from scalebook.products import Einsum, einsum
+from scalebook.products import Einsum, solve
+from scalebook.settings import read
 from scalebook.tables import Table
 from scalebook.units import si
 
-LONGEST = 200  # characters of a field
+MOST_LAYOUTS = {
+    False: 2_500,
+    True: 1_250,
+}  # of one array, as in scalebook.settings: some two seconds, in a page several times that
 SHOWN = 4  # plans to choose from
 NAMES = ("the best", "the second", "the third", "the fourth")
 
@@ -27,12 +30,10 @@ def product(spec: str, sizes: str, mesh: str, topology: str, dtype: str) -> Eins
     >>> product("A[I_X, J] * B[J, K] -> C[I_X, K]", "I=8, J=8, K=8", "X=2", "", "bf16").bytes
     0
 
-    Raises what `scalebook.einsum` raises, and ScalebookError for a text that is too long.
+    Raises what `scalebook.einsum` raises, and MeshError already for a product that would keep a page waiting.
     """
-    for what, text in {"the product": spec, "sizes": sizes, "the mesh": mesh, "the machine": topology, "dtype": dtype}.items():
-        if len(text) > LONGEST:
-            raise ScalebookError(f"{what} has {len(text):,} characters: at most {LONGEST} are read here")
-    return einsum(spec, sizes_of(sizes), mesh_from(mesh, topology), dtypes_of(dtype))
+    on, dtypes = mesh_from(mesh, topology), dtypes_of(dtype)
+    return solve(read(spec, sizes_of(sizes), on, dtypes, sub_axes=False, idle_axes=False, memory_limit=None, most=MOST_LAYOUTS))
 
 
 def ranked(spec: str, sizes: str, mesh: str, topology: str, dtype: str) -> tuple[Einsum, ...]:

@@ -4,7 +4,7 @@
     {"do": "check", "id": "rooflines/bias-add", "answer": "1/4"}
 
 A reader's mistake comes back as `{"ok": false, "error": the library's own message}`, a fault of the library with its traceback as
-`bug` beside; nothing is raised.
+`bug` beside; nothing is raised. After a reply with `bug` or `restart`, a page should start Python anew.
 """
 
 from __future__ import annotations
@@ -37,9 +37,17 @@ def answer(request: str) -> str:
         return json.dumps(reply, allow_nan=False)
     except ScalebookError as mistake:
         return json.dumps({"ok": False, "error": str(mistake)})
-    except Exception as fault:
+    except BaseException as fault:
+        return _fault(fault)
+
+
+def _fault(fault: BaseException) -> str:
+    """What is said of a fault; it may come from a reader's program, and then not even be fit to be written."""
+    try:
         told = f"the library failed on this: {type(fault).__name__}: {fault}"
         return json.dumps({"ok": False, "error": told, "bug": traceback.format_exc()})
+    except BaseException:
+        return '{"ok": false, "error": "the library failed on this", "bug": "a fault that cannot be written"}'
 
 
 def _reply(request: str) -> Reply:
@@ -83,16 +91,23 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _check(asked: Mapping[str, Any]) -> Reply:
-    """The verdict on an answer to an exercise."""
+    """The verdict on an answer to an exercise; `restart` when a program has changed the library, so that the next one finds it whole."""
     from scalebook import exercises  # here, since a page may have explorers only
+    from scalebook.exercises.fields import CODE
+    from scalebook.exercises.kept import Kept
 
     id, given = asked.get("id"), asked.get("answer")
     if not isinstance(id, str):
         raise ScalebookError(f"an exercise is asked for by its id, such as 'rooflines/dot-product'; found {shown(id)}")
     if not isinstance(given, str) and not (isinstance(given, dict) and all(isinstance(text, str) for text in given.values())):
         raise ScalebookError(f"an answer is a text, or texts by the names of its parts; found {shown(given)}")
-    verdict = exercises.grade_text(id, given)
-    return {"correct": verdict.correct, "status": verdict.status, "html": verdict._repr_html_()}
+    kept = Kept() if any(field.kind == CODE for field in exercises.get(id).fields) else None
+    try:
+        verdict = exercises.grade_text(id, given)
+    finally:
+        changed = kept is not None and kept.restore()
+    reply: Reply = {"correct": verdict.correct, "status": verdict.status, "html": verdict._repr_html_()}
+    return {**reply, "restart": True} if changed else reply
 
 
 KINDS: dict[Any, Callable[[Mapping[str, Any]], Reply]] = {"explore": _explore, "check": _check}

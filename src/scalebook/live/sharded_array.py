@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scalebook.explore.arrays import check_mesh
 from scalebook.figures import Figure, sharded_array
 from scalebook.live.controls import Choice, Slider, Text
 from scalebook.live.explorers import Explorer
@@ -16,7 +17,9 @@ DTYPES = ("fp32", "bf16", "int8", "int4")
 
 
 def _devices(state: Mapping[str, Any]) -> Sequence[int]:
-    return range(mesh_from(state["mesh"]).devices)
+    mesh = mesh_from(state["mesh"])
+    check_mesh(mesh)
+    return range(mesh.devices)
 
 
 def figure(array: str, mesh: str, sizes: str, dtype: str, device: int) -> Figure:

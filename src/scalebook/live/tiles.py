@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,12 +24,15 @@ def shape_of(text: str) -> tuple[int, ...]:
 
     Raises SizeError for anything else.
     """
-    inside = re.fullmatch(r"\s*[\[(]?\s*(\d{1,12}(?:\s*[,x×]\s*\d{1,12}){0,7})\s*,?\s*[\])]?\s*", text, re.ASCII)
-    if inside is None:
+    inside = text.strip()
+    inside = inside[1:] if inside.startswith(("[", "(")) else inside
+    inside = inside[:-1] if inside.endswith(("]", ")")) else inside
+    pieces = [piece.strip() for piece in inside.rstrip().removesuffix(",").replace("x", ",").replace("×", ",").split(",")]
+    if not 2 <= len(pieces) <= 8 or not all(n.isascii() and n.isdigit() and len(n) <= 12 for n in pieces):
         raise SizeError(
-            f"cannot read {shown(text)}: an array's shape is one to eight whole numbers of at most 12 digits, such as [8, 100]"
+            f"cannot read {shown(text)}: the shape of an array in a picture is two to eight whole numbers of at most 12 digits, such as [8, 100]"
         )
-    return tuple(int(n) for n in re.findall(r"\d+", inside[1]))
+    return tuple(map(int, pieces))
 
 
 def figure(shape: str, dtype: str, best: bool) -> Figure:
@@ -72,7 +74,7 @@ EXPLORER = Explorer(
     name="tiles",
     title="An array in its tiles",
     controls=(
-        Text("shape", "Shape of the array", "[8, 100]"),
+        Text("shape", "Shape, two dimensions or more", "[8, 100]"),
         Choice("dtype", "Numbers", tuple((name, name) for name in DTYPES)),
         Toggle("best", "beside the order with the fewest bytes"),
     ),
