@@ -680,7 +680,6 @@ def test_every_chapter_file_is_listed() -> None:
         "proposals",
         "fields",
         "programs",
-        "kept",
     }
     assert files - machinery == set(exercises.CHAPTERS)
 

@@ -274,12 +274,25 @@ def test_an_endless_answer_is_stopped(live: Page) -> None:
 
 
 def test_an_answer_that_ends_python(live: Page) -> None:
-    """An interrupt goes through the library; the lane breaks off, says so, and is there again."""
-    breaking = ENDLESS | {"answer": {"code": "raise KeyboardInterrupt"}}
+    """Nothing catches an abort; the lane breaks off, says so, and is there again."""
+    breaking = ENDLESS | {"answer": {"code": "import os\nos.abort()"}}
     (reply,) = live.evaluate(ASK, [[breaking], {"lane": "slow"}])
     assert reply["stopped"] and "broke off" in reply["error"]
     (reply,) = live.evaluate(ASK, [[explore()], {"lane": "slow"}])
     assert reply["ok"]
+
+
+def test_an_answer_that_changes_the_library(live: Page) -> None:
+    """The lane begins anew after it, so that no later answer is graded by what it left."""
+    change = "import scalebook.exercises.composed as c\nc.Function.grade = None\ndef my_time(flops, bytes, a, b):\n    return 0"
+    (reply,) = live.evaluate(ASK, [[ENDLESS | {"answer": {"code": change}}], {"lane": "slow"}])
+    assert reply.get("restart") or reply.get("bug")
+    again = live.evaluate("performance.getEntriesByName('scalebook:start:slow').length")
+    (reply,) = live.evaluate(
+        ASK, [[ENDLESS | {"answer": {"code": "def my_time(flops, bytes, a, b):\n    return 0"}}], {"lane": "slow"}]
+    )
+    assert reply["ok"] and reply["status"] == "wrong"
+    assert again == live.evaluate("performance.getEntriesByName('scalebook:start:slow').length"), "it had begun anew before"
 
 
 @pytest.mark.parametrize("missing", ["**/pyodide.asm.wasm", "**/scalebook-*.zip", "**/python_stdlib-*.zip", "**/pyodide.mjs"])

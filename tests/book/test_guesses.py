@@ -26,7 +26,7 @@ def test_a_guess_comes_first(path: str, open_page: OpenPage) -> None:
             hidden = ".sb-controls, .sb-stage, .sb-readout, figcaption, .sb-tools, .sb-guessed"
             assert figure.root.locator(f":is({hidden}):visible").count() == 0
             button.click()
-            assert "Write a number" in (figure.find(".sb-guess-problem").text_content() or "")
+            assert "Write a positive number" in (figure.find(".sb-guess-problem").text_content() or "")
             assert field.get_attribute("aria-invalid") == "true" and figure.find(".sb-readout").is_hidden()
             seen.page.keyboard.type(f"{2 * guess['answer']}")
             seen.page.keyboard.press("Enter")
