@@ -6,6 +6,7 @@ on GitHub. Without either there is no link to a repository, no sitemap and no pr
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import shutil
@@ -84,6 +85,15 @@ def copy_mathjax(app: Any, exception: Exception | None) -> None:
                 shutil.copyfile(path, copy)
 
 
+def write_again(app: Any, env: Any) -> list[str]:
+    """All pages, when a style, a script or a template changed: Sphinx by itself would notice none of them."""
+    files = sorted(path for folder in (STATIC, STATIC.parent / "_templates") for path in folder.rglob("*") if path.is_file())
+    state = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
+    changed = getattr(env, "scalebook_static", "") != state
+    env.scalebook_static = state
+    return sorted(env.found_docs) if changed else []
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     app.add_config_value("book_repository", "", "html")
@@ -101,6 +111,7 @@ def setup(app: Any) -> dict[str, bool]:
     for path in sorted(STATIC.glob("*.js")):
         app.add_js_file(path.name, type="module")
     app.connect("config-inited", apply_addresses)
+    app.connect("env-updated", write_again)
     app.connect("html-page-context", mend_roles)
     app.connect("build-finished", copy_mathjax)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,13 +6,12 @@ import contextlib
 import math
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from unittest import mock
 
 import pytest
-from built_site import FLAGS, executable
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 import scalebook as sb
 from scalebook import figures
@@ -188,26 +187,18 @@ def explorer_gallery() -> list[figures.Figure]:
     return made
 
 
-@pytest.fixture(scope="module")
-def own_browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable(playwright.chromium), args=FLAGS)
-        yield browser
-        browser.close()
-
-
 @pytest.mark.parametrize("shelf", [gallery, sharding_gallery, measured_gallery, explorer_gallery], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [680, 358])
 def test_every_text_is_inside_apart_and_legible(
-    own_browser: Browser, theme: str, width: int, shelf: Callable[[], list[figures.Figure]]
+    browser: Browser, theme: str, width: int, shelf: Callable[[], list[figures.Figure]]
 ) -> None:
     made = shelf()
     rules = "".join((STATIC / name).read_text("utf-8") for name in ("tokens.css", "figures.css"))
     with mock.patch.dict(os.environ, {"SCALEBOOK_STYLES": "page"}):
         shown = "".join(f._repr_html_() for f in made)
     style = f"{rules} body {{ margin: 16px; background: var(--sb-paper); font-family: sans-serif }}"
-    with own_browser.new_context(viewport={"width": width + 32, "height": 2000}) as context:
+    with browser.new_context(viewport={"width": width + 32, "height": 2000}) as context:
         page = context.new_page()
         page.set_content(f'<!doctype html><html lang="en" data-theme="{theme}"><style>{style}</style><body>{shown}</body></html>')
         found = page.evaluate(FAULTS_OF_TEXT)

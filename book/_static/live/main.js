@@ -3,6 +3,7 @@ const parts = [
   ["figure.sb-explorer", "./explorer.js", "bindExplorers"],
   ["form.sb-answer, form.sb-progress", "./exercise.js", "bindExercises"],
   [".sb-below", "./taking_part.js", "bindTakingPart"],
+  ["div.math", "./formulas.js", "bindFormulas"],
 ];
 
 for (const [what, file, bind] of parts)
