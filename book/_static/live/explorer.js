@@ -57,6 +57,8 @@ class Explorer {
     this.stage.before(this.note);
     figure.append(this.status);
     this.said = this.readout.textContent;
+    this.width = this.measured();
+    this.tallest = 0; // height of the readout at this width
 
     this.controls = bindControls(this);
     this.uncover = () => {}; // opens a figure that waits for a guess
@@ -70,11 +72,16 @@ class Explorer {
       bindGuess(this);
     }
     new ResizeObserver(() => {
+      this.width = this.measured();
       if (this.live && this.live !== this.width) this.change();
     }).observe(this.stage);
+    new ResizeObserver(([{ borderBoxSize }]) => {
+      this.tallest = Math.max(this.tallest, borderBoxSize[0].blockSize);
+    }).observe(this.readout);
   }
 
-  get width() {
+  /** The width to draw at. Sizes are kept, since to ask for one while the picture changes has the whole page laid out. */
+  measured() {
     return Math.max(LEAST, Math.min(BROAD, Math.floor(this.stage.clientWidth)));
   }
 
@@ -138,7 +145,8 @@ class Explorer {
 
   show(reply, width, newest) {
     // as high as it has been: what follows does not jump when a sentence takes a line less
-    this.readout.style.minHeight = this.live && this.live !== width ? "" : `${this.readout.offsetHeight}px`;
+    if (this.live && this.live !== width) this.tallest = 0;
+    this.readout.style.minHeight = `${this.tallest}px`;
     this.stage.innerHTML = reply.svg;
     this.readout.innerHTML = reply.readout;
     this.live = width;

@@ -22,6 +22,7 @@ async function load({ runtime, stdlib, library, lock }) {
   python.unpackArchive(await archive, "zip", { extractDir: ROOT });
   python.runPython(`import sys; sys.path.insert(0, "${ROOT}")`);
   ({ answer } = python.pyimport("scalebook.live.requests"));
+  python.runPython("import gc; gc.collect(); gc.freeze()"); // what is loaded stays: looking through it again would hold up an answer
 }
 
 self.onmessage = async ({ data: { files, request } }) => {
