@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -263,6 +264,16 @@ WORDS = st.sampled_from(
         "chips",
         "einsum",
         "check",
+        "params",
+        "kv",
+        "flops",
+        "llama-3-8b",
+        "gemma-3-4b",
+        "--seq-len",
+        "--batch",
+        "--tp",
+        "--kind",
+        "decode",
         "--json",
         "--size",
         "--mesh",
@@ -296,6 +307,10 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS | st.text(max_size=12), max_size=9))
 @example(["check", "rooflines/dot-product", "\udc80"])
 @example(["check", "rooflines/dot-product", "1e308"])
+@example(["kv", "gemma-3-4b", "--seq-len", "1000000000", "--batch", "1000000000", "--dtype", "int4", "--json"])
+@example(["flops", "llama-3-8b", "--seq-len", "1000000000", "--batch", "1000000000", "--json"])
+@example(["params", "/dev/zero"])
+@example(["params", "\udc80"])
 @example(["check", "rooflines/dot-product", "1e-90", "--json"])
 @example(["einsum", "A[I, J] * B[J, K] -> C[I, K]", "--size", f"I={10**15},J={10**15},K={10**15}", "--json"])
 @settings(max_examples=150, deadline=None)
@@ -334,10 +349,122 @@ def test_any_einsum_ends_with_a_status(sizes: dict[str, int], mesh: dict[str, in
         assert out == "" and err
 
 
+# ---- params, kv, flops --------------------------------------------------------------------------------------------------
+
+
+def test_params_json_has_the_fixed_keys() -> None:
+    data = json.loads(answer("params", "deepseek-v3", "--json"))
+    assert list(data) == ["total", "active", "parts", "mtp", "weight_bytes", "assumptions", "ignored", "not_counted"]
+    assert (data["total"], data["mtp"]) == (671_026_419_200, 13_463_426_304)
+    assert data["active"] == {"all": 37_552_297_472, "no_input_embedding": 36_625_618_432, "no_embeddings": 35_698_939_392}
+    assert sum(data["parts"].values()) == data["total"] and data["weight_bytes"] == 2 * data["total"]
+
+
+def test_params_as_a_table() -> None:
+    text = answer("params", "llama-3-8b")
+    assert text.startswith("llama-3-8b (llama): 8,030,261,248 parameters\n")
+    assert "layers/mlp/up" in text and "1,879,048,192" in text and "1.88 G" in text and "23%" in text
+    assert "weights: 16,060,522,496 bytes, 15 GiB" in text
+
+
+CONFIG = {
+    "model_type": "llama", "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "tie_word_embeddings": True,
+}  # fmt: skip
+
+
+def test_a_model_is_a_name_a_file_a_folder_or_a_yml(tmp_path: Path) -> None:
+    total = 2 * (4 * 64 * 64 + 3 * 64 * 96 + 2 * 64) + 100 * 64 + 64
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"vision_config": {"depth": 3}}), "utf-8")
+    yml = tmp_path / "small.yml"
+    yml.write_text("decoder_block: llama2\nbase_emb_dim: 64\nbase_mlp_dim: 96\nbase_num_decoder_layers: 2\nbase_num_query_heads: 4\n"
+                   "base_num_kv_heads: 4\nhead_dim: 16\nvocab_size: 100\nlogits_via_embedding: true\n", "utf-8")  # fmt: skip
+    for source in (tmp_path, tmp_path / "config.json", yml):
+        assert json.loads(answer("params", str(source), "--json"))["total"] == total
+    assert json.loads(answer("params", str(tmp_path), "--json"))["not_counted"] == ["vision_config: not counted"]
+    assert answer("params", str(yml)).startswith("small (llama): ")
+    assert json.loads(answer("params", "meta-llama/Llama-3.1-8B", "--json"))["total"] == 8_030_261_248
+
+
+def test_bytes_that_are_not_known_are_said_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"quantization_config": {"quant_method": "hqq"}}), "utf-8")
+    data = json.loads(answer("params", str(tmp_path), "--json"))
+    assert data["weight_bytes"] is None and "'hqq'" in data["not_counted"][0]
+    assert "weights: not known" in answer("params", str(tmp_path))
+
+
+def test_kv_json_by_hand() -> None:
+    data = json.loads(answer("kv", "gemma-3-4b", "--seq-len", "8192", "--batch", "3", "--json"))
+    assert list(data) == ["bytes", "bytes_per_token", "state_bytes", "index_bytes", "affine"]
+    token = 2 * 4 * 256 * 2  # of one layer: keys and values of 4 heads of 256, in 2 bytes
+    assert data["bytes"] == 3 * token * (5 * 8192 + 29 * 1024)
+    assert data["bytes_per_token"] == 34 * token
+    assert data["affine"] == {"constant": 29 * 1024 * token, "per_token": 5 * token, "from": 1024}
+    assert (data["state_bytes"], data["index_bytes"]) == (0, 0)
+
+
+def test_kv_of_devices_pages_and_formats() -> None:
+    def kv(*options: str) -> int:
+        return int(json.loads(answer("kv", "llama-3.1-70b", "--seq-len", "1_000", *options, "--json"))["bytes"])
+
+    assert kv() == 2 * 80 * 8 * 128 * 2 * 1000
+    assert kv("--tp", "4") == kv() // 4 and kv("--tp", "16") == kv("--tp", "8")
+    assert kv("--dtype", "fp8") == kv() // 2 and kv("--page", "256") * 1000 == kv() * 1024
+    text = answer("kv", "llama-3.1-70b", "--seq-len", "1000", "--tp", "8")
+    assert text.startswith("llama-3.1-70b (llama): 1 sequence of 1,000 tokens, bf16 on each of 8 devices\n")
+    assert "from 1 token on: 0 + 40,960 bytes per token" in text
+
+
+def test_flops_json_by_hand() -> None:
+    data = json.loads(answer("flops", "llama-3-8b", "--batch", "2", "--seq-len", "4096", "--convention", "full", "--json"))
+    assert list(data) == ["flops", "per_token", "parts", "six_nd", "ratio"]
+    weights = 32 * (2 * 4096**2 + 2 * 4096 * 1024 + 3 * 4096 * 14336) + 4096 * 128256
+    assert data["flops"] == 2 * 4096 * (6 * weights + 12 * 32 * 4096 * 4096) == sum(data["parts"].values())
+    assert data["per_token"] == data["flops"] // 8192
+    assert data["six_nd"]["all"] == 6 * 8_030_261_248 * 8192 and data["ratio"] == data["flops"] / data["six_nd"]["all"]
+    decode = json.loads(answer("flops", "llama-3-8b", "--seq-len", "4096", "--kind", "decode", "--json"))
+    assert decode["flops"] == decode["per_token"] == 2 * weights + 4 * 32 * 4096 * 4096
+    full = json.loads(answer("flops", "llama-3-8b", "--batch", "2", "--seq-len", "4096", "--remat", "full", "--json"))
+    assert full["flops"] > json.loads(answer("flops", "llama-3-8b", "--batch", "2", "--seq-len", "4096", "--json"))["flops"]
+    assert "6ND, all" in answer("flops", "llama-3-8b", "--seq-len", "4096")
+
+
+@pytest.mark.parametrize(
+    ("argv", "messages"),
+    [
+        (["params", "llama-3-9b"], ["unknown model 'llama-3-9b'; did you mean 'llama-3-8b'", "Nor is 'llama-3-9b' a file or a folder here"]),
+        (["params", "a\0b"], ["unknown model", "Nor is"]),
+        (["params", "x" * 5000], ["unknown model", "Nor is"]),
+        (["params"], ["the following arguments are required: MODEL"]),
+        (["kv", "llama-3-8b"], ["--seq-len"]),
+        (["kv", "llama-3-8b", "--seq-len", "0"], ["found '0', where a whole number from 1 to 1,000,000,000 is wanted"]),
+        (["kv", "llama-3-8b", "--seq-len", "8", "--dtype", "bf61"], ["unknown dtype 'bf61'"]),
+        (["flops", "llama-3-8b", "--seq-len", "8", "--kind", "serve"], ["--kind", "'serve'"]),
+        (["flops", "llama-3-8b", "--seq-len", "8", "--remat", "some"], ["--remat", "'some'"]),
+    ],
+)  # fmt: skip
+def test_mistakes_about_models_are_one_message(argv: list[str], messages: list[str]) -> None:
+    text = mistake(*argv)
+    assert all(message in text for message in messages) and text.count("\n") == 1
+
+
+def test_a_file_that_is_no_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text("{", "utf-8")
+    assert "a Hugging Face configuration cannot be read from" in mistake("params", str(file))
+    file.write_text(json.dumps(CONFIG | {"num_shared_heads": 4}), "utf-8")
+    assert "num_shared_heads = 4" in mistake("params", str(file))
+    (tmp_path / "empty").mkdir()
+    assert "cannot be read from" in mistake("params", str(tmp_path / "empty"))
+
+
 # ---- help, version, pipes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["chips", "--help"], ["einsum", "-h"], ["check", "--help"]])
+@pytest.mark.parametrize(
+    "argv",
+    [["--help"], ["chips", "--help"], ["einsum", "-h"], ["check", "--help"], ["params", "-h"], ["kv", "-h"], ["flops", "-h"]],
+)
 def test_help(argv: list[str]) -> None:
     text = answer(*argv)
     assert text.startswith("usage: scalebook") and ("Example:  scalebook" in text or "COMMAND" in text)

@@ -68,7 +68,7 @@ def run(code: str) -> Any:
 
 def test_every_file_is_an_explorer_of_its_name() -> None:
     assert {path.stem for path in LIVE.glob("*.py")} - MACHINERY == set(EXPLORERS)
-    assert len(EXPLORERS) == 10 and [EXPLORERS[name].name for name in EXPLORERS] == list(EXPLORERS)
+    assert len(EXPLORERS) == 13 and [EXPLORERS[name].name for name in EXPLORERS] == list(EXPLORERS)
 
 
 @EACH
@@ -216,6 +216,8 @@ def test_reading() -> None:
         (KINDS, "three", r"unknown kind \(Kind\) 'three'. Known: 1, two words"),
         (KINDS, True, r"unknown kind \(Kind\) True. Known: 1, two words"),
         (Toggle("t", "On"), 1, r"t \(On\) is true or false; found 1"),
+        (Text("m", "Mesh", "X=2"), "x" * 201, r"m \(Mesh\) has 201 characters: a field takes at most 200, such as 'X=2'"),
+        (Text("m", "Text", "{}", lines=4, most=2000), "x" * 2001, r"has 2,001 characters: a field takes at most 2,000"),
         (Text("m", "Mesh", "X=2"), 2, r"m \(Mesh\) must be a text, such as 'X=2'; found 2 of type int"),
     ],
 )
@@ -251,7 +253,7 @@ def test_controls_in_a_page(name: str) -> None:
     assert [box["data-key"] for box in boxes] == [control.key for control in chosen.controls]
     for box, control in zip(boxes, chosen.controls, strict=True):
         value = state[control.key]
-        for field in box.find_all(["input", "select"]):
+        for field in box.find_all(["input", "select", "textarea"]):
             labelled = field.get("aria-label") or field.find_parent("label") or box.find("label", attrs={"for": field.get("id")})
             assert labelled, f"{control.key} has a field without a label"
         if isinstance(control, Slider | Player):
@@ -265,6 +267,8 @@ def test_controls_in_a_page(name: str) -> None:
             assert [one["value"] for one in chosen_ones] == [written(value)]
         elif isinstance(control, Toggle):
             assert ("checked" in box.input.attrs) == value
+        elif control.lines > 1:
+            assert box.textarea.get_text() == f"\n{value}" and int(box.textarea["rows"]) == control.lines
         else:
             assert box.input["value"] == value
     assert [b["data-do"] for b in page.find(class_="sb-tools").find_all("button")] == ["python", "link", "reset"]
@@ -288,8 +292,9 @@ def test_a_page_gets_what_stood_there(name: str) -> None:
 
 def test_what_stands_in_a_page_is_escaped() -> None:
     text = """'"><script>alert(1)</script>&"""
-    page = Text("m", "A <b>", "x").html("f", text, {})
-    assert "<script" not in page and "<b>" not in page and html.escape(text) in page
+    for field in (Text("m", "A <b>", "x"), Text("m", "A <b>", "x", lines=4, most=2000)):
+        page = field.html("f", text, {})
+        assert "<script" not in page and "<b>" not in page and html.escape(text) in page
 
 
 def test_mistakes_come_back() -> None:

@@ -37,18 +37,23 @@ LAYERS = (
     ("factors", "wiring", "meshes", "grammar", "notation", "layouts"),
     ("schedules", "collectives", "bandwidths", "transfers", "simulation"),
     ("spaces", "graph", "plans", "settings", "sweeps", "patterns", "reports", "products", "resharding", "joint", "chains"),
+    ("transformer",),
+    ("memory",),
     ("exercises",),
     ("explore",),
     ("figures",),
     ("live",),
     ("plots",),
     ("lab",),
+    ("cli_shared",),
+    ("cli_models",),
     ("cli", "__main__"),
 )
-CORE = {name for line in LAYERS[:11] for name in line}  # standard library only, when imported
+CORE = {name for line in LAYERS[:13] for name in line}  # standard library only, when imported
 INSIDE = {  # taken inside a function that needs it
     **{name: {"numpy"} for name in ("units", "graph", "sweeps", "patterns", "products")},
     "live": {"ipywidgets", "IPython"},
+    "transformer": {"yaml"},
 }
 OUTSIDE = {"plots": {"matplotlib", "numpy"}, "lab": {"jax", "jaxlib", "numpy"}, "figures": {"IPython"}}
 

@@ -126,7 +126,7 @@ def main() -> None:
             files[path.relative_to(SOURCE).as_posix()] = path.read_bytes()
         elif path.suffix == ".toml":  # scalebook.sources.tables reads it as JSON, ten times faster
             tables = tomllib.loads(path.read_text("utf-8"))
-            files[path.relative_to(SOURCE).with_suffix(".json").as_posix()] = json.dumps(tables).encode()
+            files[path.relative_to(SOURCE).with_suffix(".json").as_posix()] = json.dumps(tables, default=str).encode()  # dates as texts
     write("scalebook.zip", files)
 
 

@@ -28,9 +28,11 @@ _WHERE = {
     "all_to_all": "collectives", "permute": "collectives",
     "Einsum": "products", "einsum": "products", "Reshard": "resharding", "reshard": "resharding",
     "chain": "chains", "pattern": "patterns", "placements": "wiring", "simulate": "simulation",
+    "Model": "transformer", "model": "transformer", "models": "transformer",
+    "training_state": "memory", "activation_bytes": "memory",
     "check": "exercises", "explorer": "live",
 }  # fmt: skip
-_SUBMODULES = ("explore", "exercises", "figures", "lab", "live", "plots", "roofline", "collectives", "units")
+_SUBMODULES = ("explore", "exercises", "figures", "lab", "live", "memory", "plots", "roofline", "collectives", "units")
 
 __all__ = sorted([*_WHERE, *_SUBMODULES])
 

@@ -1,4 +1,4 @@
-"""The command line: `scalebook chips`, `scalebook einsum`, `scalebook check`, each as text or with `--json`.
+"""The command line: `scalebook chips`, `einsum`, `params`, `kv`, `flops` and `check`, each as text or with `--json`.
 
 Exit status: 0, or 1 where `check` finds an answer wrong, or 2 for a user's mistake, told in one message on standard error.
 """
@@ -8,16 +8,16 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import json
 import os
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
-from typing import Any, NoReturn, TextIO
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import scalebook
+from scalebook.cli_models import add_commands
+from scalebook.cli_shared import Parser, Result, UsageError, as_json, number, table, whole, write
 from scalebook.errors import MeshError, NotationError, ScalebookError, SizeError, TopologyError, unknown
 from scalebook.topologies import MAX_SLICES
 from scalebook.typed import read_pairs, read_sizes, shorten
@@ -26,29 +26,6 @@ from scalebook.units import binary, digits, si
 _LONG = 120  # characters of what was typed that a message repeats
 _EXAMPLES = {"--size": "I=8192,J=8192", "--mesh": "X=4,Y=8", "--dtype": "A=int8,B=bf16"}
 _PIPE_CLOSED = 141  # 128 + SIGPIPE, as a program that the signal ended
-Result = tuple[int, str]  # exit status, what to print
-
-
-class UsageError(ScalebookError):
-    """A command line that does not follow the rules of the command."""
-
-
-class _Parser(argparse.ArgumentParser):
-    """argparse, with its errors as one message of ours."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, **options)
-
-    def print_help(self, file: Any = None) -> None:
-        _write(file or sys.stdout, self.format_help())
-
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        sys.stdout.flush()  # argparse ignores a closed pipe; we say so by the status
-        raise SystemExit(status)
-
-    def error(self, message: str) -> NoReturn:
-        usage = " ".join(self.format_usage().removeprefix("usage:").split())
-        raise UsageError(f"{message}. The rule: {usage}. More: {self.prog} --help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -61,10 +38,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     asked = list(sys.argv[1:] if argv is None else argv)
     try:
         status, text = _run(asked)
-        _write(sys.stdout, text)
+        write(sys.stdout, text)
     except ScalebookError as e:
         with contextlib.suppress(BrokenPipeError):
-            _write(sys.stderr, f"{shorten(shlex.join(['scalebook', *asked]))}: {_without_echo(str(e), asked)}")
+            write(sys.stderr, f"{shorten(shlex.join(['scalebook', *asked]))}: {_without_echo(str(e), asked)}")
         return 2
     except SystemExit as e:  # argparse has printed help or the version
         return e.code if isinstance(e.code, int) else 0
@@ -92,16 +69,6 @@ def _run(argv: list[str]) -> Result:
     return run(options)
 
 
-def _write(stream: TextIO, text: str) -> None:
-    text = text.replace("\u00a0", " ").rstrip("\n") + "\n"
-    try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "replace").decode(encoding))
-    stream.flush()
-
-
 def _without_echo(message: str, asked: Iterable[str]) -> str:
     """A message in which nothing that was typed is repeated at length: long arguments, words and lines are cut."""
     for argument in sorted({a for a in asked if len(a) > _LONG}, key=len, reverse=True):
@@ -110,15 +77,6 @@ def _without_echo(message: str, asked: Iterable[str]) -> str:
     return "\n".join(
         line for line in cut if len(line) <= _LONG or line.strip(" ^")
     )  # a caret far to the right points at nothing now
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """What json does not know: a mapping that is not a dict, or an exact fraction."""
-    return dict(value) if isinstance(value, Mapping) else float(value)
 
 
 # ---- chips --------------------------------------------------------------------------------------------------------------
@@ -136,22 +94,22 @@ def _chips(options: argparse.Namespace) -> Result:
         if options.json:
             sources = {name: dataclasses.asdict(source) for name, source in c.figures.items()}
             notes = [dataclasses.asdict(note) for note in c.notes]
-            return 0, _json({**_chip_data(c), "sources": sources, "unknown": c.unknown, "notes": notes})
+            return 0, as_json({**_chip_data(c), "sources": sources, "unknown": c.unknown, "notes": notes})
         return 0, _one_chip(c)
     if options.json:
-        return 0, _json([_chip_data(c) for c in scalebook.chips()])
+        return 0, as_json([_chip_data(c) for c in scalebook.chips()])
     rows = [("chip", "name", "bf16", "HBM", "HBM bandwidth", "ridge, FLOPs per byte")]
     for c in scalebook.chips():
         bf16 = c.flops_per_s.get("bf16")
         ridge = "unknown" if bf16 is None or c.hbm_bytes_per_s is None else digits(bf16 / c.hbm_bytes_per_s)
         rows.append((c.key, c.name, si(bf16, "FLOPs/s"), binary(c.hbm_bytes), si(c.hbm_bytes_per_s, "B/s"), ridge))
-    return 0, _table(rows) + "\n\nRates are nominal, dense, per chip. Sources of each figure: scalebook chips NAME"
+    return 0, table(rows) + "\n\nRates are nominal, dense, per chip. Sources of each figure: scalebook chips NAME"
 
 
 def _one_chip(c: scalebook.Chip) -> str:
     lines = [f"{c.name} ({c.key}), {c.vendor} {c.kind.upper()}", ""]
     rows = [(name, _figure(s.value, s.unit), s.status, "; ".join(r.title for r in s.refs)) for name, s in c.figures.items()]
-    lines.append(_table([("figure", "value", "status", "source"), *rows]))
+    lines.append(table([("figure", "value", "status", "source"), *rows]))
     lines += ["", *(f"{name}: not known: {why}" for name, why in c.unknown.items())] if c.unknown else []
     lines += ["", *(str(note) for note in c.notes)] if c.notes else []
     lines += ["", *sorted({str(ref) for source in c.figures.values() for ref in source.refs})]
@@ -162,12 +120,6 @@ def _figure(value: Any, unit: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return f"{value} {unit}".rstrip()
     return f"{value:,} {unit}".rstrip() if isinstance(value, int) or abs(value) < 1e3 else f"{value:.6g} {unit}".rstrip()
-
-
-def _table(rows: Iterable[Sequence[str]]) -> str:
-    table = list(rows)
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in table)
 
 
 # ---- einsum -------------------------------------------------------------------------------------------------------------
@@ -222,18 +174,10 @@ def _einsum(options: argparse.Namespace) -> Result:
     if not options.json:
         return 0, e.explain()
     collectives = [
-        {"kind": c.kind, "array": c.array, "axes": list(c.axes), "bytes": _number(c.bytes), "seconds": _number(c.seconds)}
+        {"kind": c.kind, "array": c.array, "axes": list(c.axes), "bytes": number(c.bytes), "seconds": number(c.seconds)}
         for c in e.collectives
     ]
-    return 0, _json({"collectives": collectives, "flops_per_device": _number(e.flops_per_device), "seconds": _number(seconds)})
-
-
-def _number(value: Any) -> int | float | None:
-    """An int where it is whole, as JSON has no fractions."""
-    if value is None or isinstance(value, int):
-        return value
-    exact = Fraction(value)
-    return int(exact) if exact.denominator == 1 and abs(exact) >= 1 else float(exact)
+    return 0, as_json({"collectives": collectives, "flops_per_device": number(e.flops_per_device), "seconds": number(seconds)})
 
 
 # ---- check --------------------------------------------------------------------------------------------------------------
@@ -243,16 +187,16 @@ def _check(options: argparse.Namespace) -> Result:
     verdict = scalebook.check(options.id, " ".join(options.answer))
     if not verdict.readable:
         raise ScalebookError(verdict.message)
-    return (0 if verdict.correct else 1), _json(verdict.as_dict()) if options.json else str(verdict)
+    return (0 if verdict.correct else 1), as_json(verdict.as_dict()) if options.json else str(verdict)
 
 
 # ---- the options of each ------------------------------------------------------------------------------------------------
 
-_COMMANDS = ("chips", "einsum", "check")
+_COMMANDS = ("chips", "einsum", "params", "kv", "flops", "check")
 
 
 def _parser() -> argparse.ArgumentParser:
-    top = _Parser(
+    top = Parser(
         prog="scalebook",
         description="How to scale language models on TPUs and GPUs: work, bytes and seconds from the command line.",
         epilog="With --json, bytes and seconds are in base units. Exit status: 0; 1 for a wrong answer; 2 for a mistake.",
@@ -288,10 +232,14 @@ def _parser() -> argparse.ArgumentParser:
     einsum.add_argument(
         "--topology", metavar="CHIP:SHAPE", help="the machine, such as v5e:4x8 or h100:2x8; without it, bytes but no seconds"
     )
-    einsum.add_argument("--num-slices", type=_positive, metavar="N", help="slices joined by the data-center network (default 1)")
+    einsum.add_argument(
+        "--num-slices", type=whole(MAX_SLICES), metavar="N", help="slices joined by the data-center network (default 1)"
+    )
     einsum.add_argument(
         "--dtype", action="append", metavar="DTYPE", help="number format of all arrays, or pairs A=int8,… (default bf16)"
     )
+
+    add_commands(command)
 
     check = command("check", _check, "grade an answer to an exercise", "scalebook check rooflines/dot-product 1/2")
     check.add_argument("id", metavar="ID", help="the exercise, as chapter/name")
@@ -299,9 +247,3 @@ def _parser() -> argparse.ArgumentParser:
         "answer", nargs="+", metavar="ANSWER", help="a number, with a unit if you like (3.2 GB), or parts: 'v5p = …; h100 = …'"
     )
     return top
-
-
-def _positive(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", text) or not 1 <= int(text) <= MAX_SLICES:
-        raise argparse.ArgumentTypeError(f"found {shorten(text, 40)!r}, where a whole number from 1 to {MAX_SLICES:,} is wanted")
-    return int(text)

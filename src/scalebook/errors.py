@@ -33,6 +33,10 @@ class SizeError(ScalebookError):
     """A size that is missing, not a positive whole number, or not a multiple of the devices that split it."""
 
 
+class ModelError(ScalebookError):
+    """A model that is not known, or a configuration that cannot be counted with certainty."""
+
+
 class ExerciseError(ScalebookError):
     """An exercise that does not exist, or an answer that cannot be read."""
 

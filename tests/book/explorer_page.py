@@ -29,9 +29,9 @@ SHOWN = """([id, reply]) => {
     const figure = document.getElementById(id), part = name => figure.querySelector(`.sb-${name}`), controls = {};
     const written = html => { const box = document.createElement("div"); box.innerHTML = html; return box.innerHTML; };
     for (const box of figure.querySelectorAll(".sb-control")) {
-        const input = box.querySelector("input:checked, input:not([type=radio])"), output = box.querySelector("output");
+        const input = box.querySelector("input:checked, input:not([type=radio]), textarea"), output = box.querySelector("output");
         controls[box.dataset.key] = output ? [input.value, input.max, output.textContent, input.getAttribute("aria-valuetext")]
-            : input?.type === "checkbox" ? input.checked : input?.type === "text" ? input.value.trim()
+            : input?.type === "checkbox" ? input.checked : ["text", "textarea"].includes(input?.type) ? input.value.trim()
             : box.querySelector("input:checked + span, option:checked").textContent;
     }
     const drawn = [...part("stage").querySelectorAll("svg")].find(svg => svg.getBoundingClientRect().width > 0).cloneNode(true);
@@ -221,9 +221,9 @@ class Figure:
             self.type(control, value)
 
     def type(self, control: Control, text: str) -> None:
-        """Types a text into a field, and Enter."""
+        """Types a text into a field, and Enter; where that begins a line, with Control."""
         self.field(control).focus()
         self.page.keyboard.press("ControlOrMeta+a")
         self.page.keyboard.press("Delete")
         self.page.keyboard.type(text)
-        self.page.keyboard.press("Enter")
+        self.page.keyboard.press("ControlOrMeta+Enter" if isinstance(control, Text) and control.lines > 1 else "Enter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import random
@@ -16,8 +17,10 @@ from playwright.sync_api import Browser
 import scalebook as sb
 from scalebook import figures
 from scalebook.errors import ScalebookError
+from scalebook.explore.lengths import LENGTHS
 from scalebook.live import EXPLORERS
 from scalebook.live.controls import Text
+from scalebook.live.inputs import MODELS
 from scalebook.roofline import Time, Work
 from scalebook.wiring import Segment
 
@@ -159,6 +162,21 @@ def sharding_gallery() -> list[figures.Figure]:
     ]
 
 
+def transformer_gallery() -> list[figures.Figure]:
+    """Every model that a reader may choose, taken apart; pairs of them against the length; caches that fit and that do not."""
+    pairs = zip(MODELS, MODELS[1:] + MODELS[:1], strict=True)
+    places = itertools.cycle([("h100", 1, 1), ("v5e", 4, 256), ("b200", 8, 4096), ("t4", 128, 16)])
+    return [
+        *(figures.model_anatomy(name, seq_len=n, kind=k) for name in MODELS for n, k in ((512, "forward"), (2**20, "decode"))),
+        *(figures.attention_share(pair, at=n) for n, pair in zip(itertools.cycle(LENGTHS[::3]), pairs, strict=False)),
+        figures.attention_share(MODELS[:4], convention="full"),
+        *(
+            figures.kv_cache(name, at=n, chip=chip, tp=tp, batch=batch, weights="int4")
+            for name, n, (chip, tp, batch) in zip(MODELS, itertools.cycle(LENGTHS[::4]), places, strict=False)
+        ),
+    ]
+
+
 def measured_gallery() -> list[figures.Figure]:
     """Machines and runs as a build may measure them: the picture must be legible wherever the points fall."""
     draw = random.Random(1)
@@ -187,7 +205,9 @@ def explorer_gallery() -> list[figures.Figure]:
     return made
 
 
-@pytest.mark.parametrize("shelf", [gallery, sharding_gallery, measured_gallery, explorer_gallery], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "shelf", [gallery, sharding_gallery, transformer_gallery, measured_gallery, explorer_gallery], ids=lambda f: f.__name__
+)
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [680, 358])
 def test_every_text_is_inside_apart_and_legible(

@@ -1,4 +1,6 @@
-// The state of figures in the page's address: ?NAME.key=value…#NAME, only what differs from the start.
+// The state of figures in the page's address: ?NAME.key=value…#NAME, only what differs from the start, and no text that was pasted at length.
+
+const LONGEST = 200; // characters of a value: a longer one would make an address that not every server and program takes
 
 const waiting = new Map();
 let due = 0;
@@ -29,11 +31,14 @@ export function link(id, start, state) {
   return `${location.origin}${location.pathname}${asked.length ? `?${asked.join("&")}` : ""}#${id}`;
 }
 
+/** Whether a link holds all of a state. */
+export const whole = (state) => Object.values(state).every((value) => String(value).length <= LONGEST);
+
 const parts = () => location.search.slice(1).split("&").filter(Boolean);
 const stored = (id) => parts().filter((part) => part.startsWith(`${id}.`));
 const pairs = (id, start, state) =>
   Object.entries(state)
-    .filter(([key, value]) => String(value) !== String(start[key]))
+    .filter(([key, value]) => String(value) !== String(start[key]) && String(value).length <= LONGEST)
     .map(([key, value]) => `${id}.${key}=${legible(String(value))}`);
 
 // Signs that an address may hold as they are, so that a link can be read.

@@ -149,7 +149,7 @@ function offer(list, options, make) {
 }
 
 function text(box, key, explorer) {
-  const input = box.querySelector("input");
+  const input = box.querySelector("input, textarea");
   let timer = 0; // runs while something typed has not been tried
   const forget = () => {
     clearTimeout(timer);
@@ -168,7 +168,8 @@ function text(box, key, explorer) {
   });
   input.addEventListener("blur", apply);
   input.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") apply();
+    const begins = input.type === "textarea" && !event.ctrlKey && !event.metaKey; // of several lines, Enter alone begins the next
+    if (event.key === "Enter" && !begins) apply();
   });
   return {
     forget,

@@ -35,7 +35,8 @@ export function bindTools(explorer) {
   });
   tools.querySelector('[data-do="link"]')?.addEventListener("click", () => {
     python = false;
-    copy(address.link(explorer.id, explorer.start, explorer.good), "a link to this figure as it is now");
+    const what = address.whole(explorer.good) ? "as it is now" : "without the text that was pasted, which is too long for a link";
+    copy(address.link(explorer.id, explorer.start, explorer.good), `a link to this figure ${what}`);
   });
   tools.querySelector('[data-do="reset"]')?.addEventListener("click", () => {
     shown.hidden = true;

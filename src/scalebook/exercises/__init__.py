@@ -17,7 +17,7 @@ from scalebook.exercises.verdicts import Verdict
 
 __all__ = ["CHAPTERS", "Exercise", "Field", "Verdict", "chapter", "check", "get", "grade_text", "hint", "ids", "solution"]
 
-CHAPTERS = ("notation", "rooflines", "tpus", "sharding")
+CHAPTERS = ("notation", "rooflines", "tpus", "sharding", "transformers")
 
 
 def chapter(name: str) -> tuple[Exercise, ...]:

@@ -17,14 +17,17 @@ from scalebook import explore
 from scalebook.errors import unknown, within
 from scalebook.figures import (
     agreement_chart,
+    anatomy_bars,
     array_on_mesh,
     bar_chart,
+    cache_curves,
     collective_steps,
     curve_chart,
     memory_ladder,
     padded_tiles,
     plan_flow,
     roofline_chart,
+    share_curves,
     stacked_bars,
     systolic_array,
     time_bars,
@@ -39,12 +42,15 @@ __all__ = [
     "Kind",
     "Picture",
     "agreement",
+    "attention_share",
     "bars",
     "collective",
     "draw",
+    "kv_cache",
     "latency",
     "matmul_roofline",
     "memory_levels",
+    "model_anatomy",
     "plan",
     "plan_times",
     "roofline",
@@ -71,6 +77,9 @@ KINDS = {
         Kind("plan", plan_flow.draw, plan_flow.describe, plan_flow.label),
         Kind("curves", curve_chart.draw, curve_chart.describe, curve_chart.label),
         Kind("agreement", agreement_chart.draw, agreement_chart.describe, agreement_chart.label),
+        Kind("model_anatomy", anatomy_bars.draw, anatomy_bars.describe, anatomy_bars.label),
+        Kind("attention_share", share_curves.draw, share_curves.describe, share_curves.label),
+        Kind("kv_cache", cache_curves.draw, cache_curves.describe, cache_curves.label),
         Kind("stacks", stacked_bars.draw, stacked_bars.describe, stacked_bars.label),
     )
 }
@@ -221,3 +230,23 @@ def latency(
 def agreement(panels: Any, *, caption: str = "", alt: str = "", question: str = "", name: str = "", **options: Any) -> Figure:
     """Predictions as lines, what was measured as circles, with the error of each: see `explore.agreement`."""
     return draw("agreement", explore.agreement(panels, **options), caption=caption, alt=alt, question=question, name=name)
+
+
+def model_anatomy(model: Any, *, caption: str = "", alt: str = "", question: str = "", name: str = "", **options: Any) -> Figure:
+    """Where the parameters of a model sit, and where its FLOPs: see `explore.model_anatomy`."""
+    view = explore.model_anatomy(model, **options)
+    return draw("model_anatomy", view, caption=caption, alt=alt, question=question, name=name)
+
+
+def attention_share(
+    models: Any, *, caption: str = "", alt: str = "", question: str = "", name: str = "", **options: Any
+) -> Figure:
+    """The share of attention's scores and values as sequences grow: see `explore.attention_share`."""
+    view = explore.attention_share(models, **options)
+    return draw("attention_share", view, caption=caption, alt=alt, question=question, name=name)
+
+
+def kv_cache(model: Any, *, caption: str = "", alt: str = "", question: str = "", name: str = "", **options: Any) -> Figure:
+    """What a model keeps of its sequences, and how many of them fit: see `explore.kv_cache`."""
+    view = explore.kv_cache(model, **options)
+    return draw("kv_cache", view, caption=caption, alt=alt, question=question, name=name)

@@ -1,4 +1,7 @@
-"""Curves on two logarithmic axes, named at their ends; the ranges in which each is lowest are tinted, and turning points are marked."""
+"""Curves on logarithmic axes, named at their ends; the ranges in which each is lowest are tinted, and turning points are marked.
+
+The vertical axis may be linear; `guides` are levels that the curves are read against, one of them maybe a limit.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,16 @@ from scalebook.figures.svg import (
     escape,
     fill,
     line,
+    linear_ticks,
     log_ticks,
     path,
+    powers_of_two,
     rect,
     stroke,
     text,
     text_width,
 )
-from scalebook.units import count, plural, si
+from scalebook.units import binary, count, percent, plural, si
 
 __all__ = ["describe", "draw", "label"]
 
@@ -41,11 +46,10 @@ def draw(view: View, width: float) -> Picture:
     right = width - names - 28 if beside else width - (12 if view["at"] else 8)
     points = [p for c in view["lines"] for p in c["points"]]
     x = Scale(min(p[0] for p in points), max(p[0] for p in points), LEFT, right, log=True)
-    low, high = min(p[1] for p in points), max(p[1] for p in points)
-    y = Scale(low / 1.5, high * 1.5, BOTTOM, TOP, log=True)
+    y = _scale_y(view, [p[1] for p in points])
     body = [_regimes(view, x)]
     name = view["y"]["name"]
-    body.append(axis_y(y, LEFT, right, log_ticks(y.low, y.high, 6), _shown(view["y"]["unit"]), "" if view["at"] else name))
+    body.append(axis_y(y, LEFT, right, _ticks_y(y, view["y"]["unit"]), _shown(view["y"]["unit"]), "" if view["at"] else name))
     if view["at"]:
         body.append(text(0, NAME, f"↑ {name}", cls="sb-tick"))
     body.append(
@@ -53,6 +57,7 @@ def draw(view: View, width: float) -> Picture:
     )
     body.append(text(right, BOTTOM + 35, f"{view['x']['name']} →", cls="sb-tick", text_anchor="end"))
     curves = [[(x(a), y(b)) for a, b in c["points"]] for c in view["lines"]]
+    body.append(_guides(view, y, right))
     body += [path(curve, cls="sb-slope", style=_drawn(c)) for c, curve in zip(view["lines"], curves, strict=True)]
     body += [_marks(view, x, y, curves), _boundaries(view, x, y), _marked(view, x, y)]
     if beside:
@@ -66,12 +71,45 @@ def draw(view: View, width: float) -> Picture:
     return Picture(width, BOTTOM + 56.0 + 18 * len(view["lines"]), "".join(body))
 
 
+def _scale_y(view: View, values: Sequence[float]) -> Scale:
+    """The vertical axis: from and to what the view says, or logarithmic around all curves and guides."""
+    if "linear" in view["y"]:
+        low, high = view["y"]["linear"]
+        return Scale(low, high, BOTTOM, TOP)
+    values = [*values, *(guide["value"] for guide in view.get("guides", ()))]
+    return Scale(min(values) / 1.5, max(values) * 1.5, BOTTOM, TOP, log=True)
+
+
+def _ticks_y(y: Scale, unit: str) -> list[float]:
+    if not y.log:
+        return linear_ticks(y.low, y.high)
+    return powers_of_two(y.low, y.high, 6) if unit == "GiB" else log_ticks(y.low, y.high, 6)
+
+
+def _guides(view: View, y: Scale, right: float) -> str:
+    """Levels across the chart, each with its words: a limit, or one that is only compared with."""
+    parts = []
+    for guide in view.get("guides", ()):
+        at, limit = y(guide["value"]), guide["limit"]
+        parts.append(line(LEFT, at, right, at, cls="sb-limit" if limit else "sb-guide sb-guide-strong"))
+        tone = fill("hbm-text") if limit else ""
+        parts.append(text(LEFT + 6, at - 6, _guide_words(guide, right), size=12, cls="sb-strong sb-halo", style=tone))
+    return "".join(parts)
+
+
+def _guide_words(guide: View, right: float) -> str:
+    """What stands at a level: less where there is little room."""
+    return str(guide["text"] if text_width(guide["text"], 12, bold=True) < right - LEFT - 6 else guide["short"])
+
+
 def _drawn(c: View) -> str:
     """How a line is drawn, in the chart and in its key."""
     return stroke(c["colour"]) + (";stroke-dasharray:5 4" if c.get("dashed") else "")
 
 
 def _shown(unit: str) -> Callable[[float], str]:
+    if unit in ("%", "GiB"):
+        return percent if unit == "%" else binary
     return (lambda v: si(v, unit)) if unit else (lambda v: count(v) if v < 1e5 else si(v))
 
 
@@ -108,6 +146,9 @@ def _marks(view: View, x: Scale, y: Scale, curves: Sequence[Sequence[Point]]) ->
         _keep_free(placer, view, x, y)
     for curve in curves:
         placer.block_line([*curve[::4], curve[-1]])
+    for guide in view.get("guides", ()):
+        at = y(guide["value"])
+        placer.block(Box(LEFT + 6, at - 20, LEFT + 6 + text_width(_guide_words(guide, x.end), 12, bold=True), at))
     parts = []
     for m in view["marks"]:
         cx, cy, wide = x(m["x"]), y(m["y"]), text_width(m["text"], 12, bold=True)
@@ -123,12 +164,17 @@ def _marks(view: View, x: Scale, y: Scale, curves: Sequence[Sequence[Point]]) ->
     return "".join(parts)
 
 
+def _height(row: View) -> float:
+    """The value of a line at the marked size: seconds, or what the view counts."""
+    return float(row["seconds"] if "seconds" in row else row["value"])
+
+
 def _keep_free(placer: Placer, view: View, x: Scale, y: Scale) -> None:
     """Takes the line of the marked size and its dots."""
     at = x(view["at"]["x"])
     placer.block_line([(at, TOP), (at, BOTTOM)])
     for row in view["at"]["rows"]:
-        placer.block(Box(at - 7, y(row["seconds"]) - 7, at + 7, y(row["seconds"]) + 7))
+        placer.block(Box(at - 7, y(_height(row)) - 7, at + 7, y(_height(row)) + 7))
 
 
 def _marked(view: View, x: Scale, y: Scale) -> str:
@@ -136,7 +182,7 @@ def _marked(view: View, x: Scale, y: Scale) -> str:
     if not view["at"]:
         return ""
     at = x(view["at"]["x"])
-    dots = [circle(at, y(row["seconds"]), 5, cls="sb-hollow", style=stroke(row["colour"])) for row in view["at"]["rows"]]
+    dots = [circle(at, y(_height(row)), 5, cls="sb-hollow", style=stroke(row["colour"])) for row in view["at"]["rows"]]
     stops = view.get("stops")
     area = ""
     if view.get("live") and stops:

@@ -202,6 +202,17 @@ def log_ticks(low: float, high: float, most: int = 8) -> list[float]:
     return [10.0**p for p in range(first, last + 1) if (p - first) % every == 0]
 
 
+def powers_of_two(low: float, high: float, most: int = 8) -> list[float]:
+    """Powers of two within a domain, every second, fifth or tenth where they would be more than `most`: for bytes.
+
+    >>> powers_of_two(2**28, 2**43, 4) == [2**30, 2**35, 2**40]
+    True
+    """
+    first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    every = next((n for n in (1, 2, 5, 10) if last // n - (first - 1) // n <= most), 20)
+    return [2.0**p for p in range(first, last + 1) if p % every == 0]
+
+
 def linear_ticks(low: float, high: float, count: int = 5) -> list[float]:
     """About `count` round values within a domain.
 

@@ -24,7 +24,7 @@ from scalebook.figures.svg import escape, h
 State = Mapping[str, Any]
 Value = str | int | float | bool
 Spec = dict[str, Any]
-LONGEST = 200  # characters of a text field
+LONGEST = 200  # characters of a text field, unless it says otherwise
 
 
 def written(value: Value) -> str:
@@ -244,12 +244,16 @@ class Choice(_Control):
 class Text(_Control):
     """A field to type in, such as the sharding notation; what it means, the figure's function reads, with its own errors.
 
+    Of several `lines` it is for what is pasted, up to `most` characters; a page keeps long texts out of its address.
+
     >>> Text("mesh", "Mesh", "X=2, Y=4").read(" X=4 ")
     'X=4'
     """
 
     example: str
     wide: bool = False
+    lines: int = 1
+    most: int = LONGEST
 
     def check(self, value: Any, state: State) -> Value:
         """The text, if it is one."""
@@ -257,9 +261,9 @@ class Text(_Control):
             raise ScalebookError(
                 f"{self.called} must be a text, such as {self.example!r}; found {shown(value)} of type {type(value).__name__}"
             )
-        if len(value) > LONGEST:
+        if len(value) > self.most:
             raise ScalebookError(
-                f"{self.called} has {len(value):,} characters: a field takes at most {LONGEST}, such as {self.example!r}"
+                f"{self.called} has {len(value):,} characters: a field takes at most {self.most:,}, such as {self.example!r}"
             )
         return value.strip()
 
@@ -267,11 +271,17 @@ class Text(_Control):
         """A native field; mistakes are told in the figure's error line."""
         field = f"{id}-{self.key}"
         attributes = {
-            "id": field, "type": "text", "value": value, "placeholder": self.example, "aria_describedby": f"{id}-error",
+            "id": field, "placeholder": self.example, "aria_describedby": f"{id}-error",
             "spellcheck": "false", "autocomplete": "off", "autocapitalize": "off",
         }  # fmt: skip
         cls = "sb-control sb-text" + " sb-text-wide" * self.wide
-        inside = h("label", {"for": field}, escape(self.label)) + h("input", attributes)
+        if self.lines > 1:
+            made = h(
+                "textarea", {**attributes, "rows": self.lines}, f"\n{escape(value)}"
+            )  # a browser takes the first line feed away
+        else:
+            made = h("input", {**attributes, "type": "text", "value": value})
+        inside = h("label", {"for": field}, escape(self.label)) + made
         return h("div", {"cls": cls, "data_key": self.key}, inside)
 
 

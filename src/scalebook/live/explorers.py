@@ -31,6 +31,9 @@ NAMES = (
     "systolic",
     "tiles",
     "memory_levels",
+    "model_anatomy",
+    "attention_share",
+    "kv_cache",
 )
 State = dict[str, Any]
 

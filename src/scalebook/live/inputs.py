@@ -1,10 +1,11 @@
-"""What text fields of explorers hold: sizes, a mesh and its machine, number formats."""
+"""What fields of explorers hold: sizes, a mesh and its machine, number formats, a configuration, a model or a length."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
-from scalebook.errors import MeshError, ScalebookError
+from scalebook.errors import MeshError, ModelError, ScalebookError, shown
 from scalebook.layouts import Mesh, mesh as mesh_of
 from scalebook.typed import read_pairs, read_sizes
 
@@ -65,3 +66,34 @@ def dtypes_of(text: str) -> str | dict[str, str]:
     if not text.strip():
         raise ScalebookError(f"dtype: the field is empty; {DTYPES}")
     return read_pairs("dtype", text, DTYPES) if "=" in text else text.strip()
+
+
+# Models that a reader may choose from: of every kind of attention and feed-forward, small and large.
+MODELS = (
+    "llama-3-8b", "llama-3.1-70b", "llama-3.1-405b", "gpt2-xl", "pythia-6.9b", "bloom", "falcon-40b", "mistral-7b-v0.1", "qwen2.5-7b",
+    "phi-4", "olmo-2-1124-7b", "gemma-2-27b", "gemma-3-12b", "gemma-4-31b", "qwen3.8-27b", "mixtral-8x7b-v0.1", "qwen3-30b-a3b",
+    "qwen3-235b-a22b", "gpt-oss-120b", "llama-4-scout-17b-16e", "minimax-m2", "glm-4.5-air", "deepseek-v2-lite", "deepseek-v3",
+    "glm-5.3", "granite-4.0-h-small", "nemotron-nano-9b-v2",
+)  # fmt: skip
+
+
+def config_of(text: str) -> dict[str, Any]:
+    """A configuration as it is pasted: the text of a Hugging Face config.json.
+
+    >>> config_of('{"model_type": "llama"}')
+    {'model_type': 'llama'}
+
+    Raises ModelError for what is no JSON object.
+    """
+
+    def no_number(word: str) -> None:
+        raise ValueError(f"{word} is no number of JSON")
+
+    try:
+        found = json.loads(text.removeprefix("\ufeff"), parse_constant=no_number)
+    except (ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())[:120] if isinstance(error, ValueError) else "it is nested too deeply"
+        raise ModelError(f"the text is no config.json: {said}; it begins with {shown(text.strip())}") from None
+    if not isinstance(found, dict):
+        raise ModelError(f'a config.json is an object of fields, {{"model_type": …}}; found {shown(found)}')
+    return found

@@ -98,7 +98,8 @@ def _made(ipywidgets: Any, control: Control, state: dict[str, Any]) -> Any:
         return kind(options=_pairs(control, state), **common)
     if isinstance(control, Text):
         width = "48em" if control.wide else "28em"
-        return ipywidgets.Text(placeholder=control.example, continuous_update=False, layout={"width": width}, **common)
+        kind = ipywidgets.Textarea if control.lines > 1 else ipywidgets.Text
+        return kind(placeholder=control.example, continuous_update=False, layout={"width": width}, **common)
     return ipywidgets.Checkbox(indent=False, **common)
 
 

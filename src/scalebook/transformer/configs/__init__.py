@@ -1,0 +1,1 @@
+"""Other people's descriptions of models, read field by field."""
