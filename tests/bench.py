@@ -13,6 +13,11 @@ from scalebook.units import si
 MESH = "m = sb.mesh({'X': 16, 'Y': 16}, on='v5e:16x16')"
 SIZES = "{'B': 65536, 'D': 8192, 'F': 28672}"
 
+CONFIG = (
+    "c = dict(model_type='deepseek_v3', vocab_size=129280, hidden_size=7168, intermediate_size=18432, moe_intermediate_size=2048, "
+    "num_hidden_layers=61, num_attention_heads=128, n_routed_experts=256, q_lora_rank=1536, kv_lora_rank=512); sb.Model.from_hf(c)"
+)
+
 # what, goal in seconds, preparation (not timed), code (timed), runs in one process
 GOALS = (
     ("import scalebook", 0.1, "", "import scalebook", 1),
@@ -46,6 +51,20 @@ GOALS = (
         0.2e-3,
         f"import scalebook as sb; {MESH}; sb.all_gather(2**30, m, 'XY')",
         "sb.all_gather(2**29, m, 'XY')",
+        200,
+    ),
+    (
+        "first model: the table is read",
+        0.1,
+        "import scalebook as sb; import scalebook.transformer",
+        "sb.model('llama-3-8b')",
+        1,
+    ),
+    (
+        "counting a model from its config",
+        1e-3,
+        f"import scalebook as sb; {CONFIG}",
+        "x = sb.Model.from_hf(c); x.total_params; x.flops(batch=1, seq_len=4096); x.kv_bytes(4096)",
         200,
     ),
     (

@@ -161,7 +161,7 @@ def latent_attention(
         mixing("attention/scores", "Q[B, T, N, R] * Latent[B, S, R] -> Score[B, N, T, S]", span, N=N, R=kv_rank + rope),
         mixing("attention/values", "Score[B, N, T, S] * Latent[B, S, R] -> Head[B, T, N, R]", span, N=N, R=kv_rank),
     )
-    cache = (Cache(1, kv_rank + rope, 0, "latent"),) if own_kv else ()
+    cache = (Cache(1, kv_rank + rope, 0, "latent", span if span.kind == "window" else FULL),) if own_kv else ()
     facts = {"D": D, "N": N, "K": N, "H": nope + rope, "kv_rank": kv_rank}
     if index is None:
         return Block("latent attention", (*ops, *extra), cache, decoding=absorbed, facts=facts)

@@ -110,11 +110,11 @@ def read_maxtext(source: Mapping[str, Any] | str | os.PathLike[str]) -> Model:
     run = [k for k in given if isinstance(k, str) and _RUN.search(k) and k not in DEFAULTS]
     c = Fields({k: v for k, v in given.items() if k not in run}, f"MaxText {block}")
     c.defaults = DEFAULTS
-    c.read.update(("decoder_block", "model_name", "use_multimodal"))
+    c.read.update(("decoder_block", "model_name", "use_multimodal", "max_position_embeddings"))
     for name, value in _NEUTRAL.items():
         c.must(name, value, "it changes counts")
     config = BLOCKS[block](c)
-    ignored = c.rest()
+    ignored = tuple(sorted((*c.rest(), *run)))
     if "max_position_embeddings" in given:
         config["max_position_embeddings"] = given["max_position_embeddings"]
     label = given.get("model_name", "by config") if isinstance(source, Mapping) else Path(source).stem

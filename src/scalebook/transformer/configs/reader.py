@@ -105,6 +105,8 @@ def read_json(path: Path, inside: str, what: str, parse: Callable[[str], Any]) -
     """The mapping in a file, or in the file named `inside` of a folder; ModelError for what cannot be read."""
     try:
         file = path / inside if path.is_dir() else path
+        if file.exists() and not file.is_file():
+            raise ModelError(f"{shown(str(file))} is no file that holds {what}")
         if file.stat().st_size > _LARGEST_FILE:
             raise ModelError(f"{file} has {file.stat().st_size:,} bytes; {what} has at most {_LARGEST_FILE:,}")
         found = parse(file.read_text(encoding="utf-8"))

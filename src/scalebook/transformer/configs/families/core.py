@@ -119,9 +119,7 @@ def qwen3_moe(c: Fields) -> Model:
     return qwen_experts(c, L, D, ["attention"] * L, {"attention": mixer})
 
 
-def qwen_experts(
-    c: Fields, L: int, D: int, attends: Sequence[str], mixers: Mapping[str, Block], *, shared: int = 0
-) -> Model:
+def qwen_experts(c: Fields, L: int, D: int, attends: Sequence[str], mixers: Mapping[str, Block], *, shared: int = 0) -> Model:
     """Experts on every `decoder_sparse_step`-th layer that `mlp_only_layers` does not name; the others are dense."""
     step, dense = c.size("decoder_sparse_step"), c.raw("mlp_only_layers", default=None)
     E, k, F = c.size("num_experts", zero=True), c.size("num_experts_per_tok"), c.size("moe_intermediate_size")

@@ -66,15 +66,16 @@ def dense(
     norms_of: int = 2,
     windows: Kinds | None = None,
     always: bool = False,
-    out: int | None = None,
+    used: str = "",
     sinks: bool = False,
     extra: Callable[[int, int, int], tuple[Op, ...]] | None = None,
 ) -> Model:
     """L layers of attention and an MLP.
 
     `bias` is the field that puts a bias on queries, keys and values, or says whether they have one; `o_bias` whether the same, or another
-    field, does so on the result; `qk` norms each head's queries and keys ("head") or all of them ("all"); `norms_of` norms of width D a layer; `windows` the
-    kinds of layers where `layer_types` does not say; `always`: one window on all layers, if the configuration gives one.
+    field, does so on the result; `qk` norms each head's queries and keys ("head") or all of them ("all"); `norms_of` norms of width D a
+    layer; `windows` the kinds of layers where `layer_types` does not say, and `used` the field without which no layer may have a window;
+    `always`: one window on all layers, if the configuration gives one.
     """
     L, D, F = c.layers(), c.size("hidden_size"), c.size("intermediate_size")
     N, K, H = heads(c, D)
@@ -83,14 +84,14 @@ def dense(
     m = mlp_bias if isinstance(mlp_bias, bool) else c.flag(mlp_bias)
     scales = {"": (0, 0), "head": (H, H), "all": (N * H, K * H)}[qk]
     if windows is not None:
-        kinds, seen = spans(c, L, windows(c, L), windows=c.flag("use_sliding_window", default=True))
+        kinds, seen = spans(c, L, windows(c, L), windows=c.flag(used) if used else True)
     else:
         window = c.maybe("sliding_window", default=None) if always else None
         kinds, seen = ["layer"] * L, {"layer": FULL if window is None else Span("window", window)}
 
     def made(kind: str) -> tuple[Block, ...]:
         mixer = attention(
-            D=D, N=N, K=K, H=H, out=out, q_bias=b, k_bias=b, v_bias=b, o_bias=o, q_norm=scales[0], k_norm=scales[1],
+            D=D, N=N, K=K, H=H, q_bias=b, k_bias=b, v_bias=b, o_bias=o, q_norm=scales[0], k_norm=scales[1],
             span=seen[kind], sinks=sinks,
         )  # fmt: skip
         more = (Block("extra", extra(D, F, H)),) if extra else ()
@@ -104,8 +105,6 @@ def starcoder2(c: Fields) -> Model:
     c.must("mlp_type", "default", "its MLP has two matrices")
     c.must("norm_type", "layer_norm", "its norms have biases")
     no_count(c, "attention_softmax_in_fp32")
-    c.must("mlp_type", "default", "a plain MLP is counted")
-    c.must("norm_type", "layer_norm", "LayerNorms are counted")
     return dense(c, gated=False, bias="use_bias", mlp_bias="use_bias", layer_norm=True, always=True)
 
 
@@ -188,9 +187,16 @@ def bare(c: Fields, *, gated: bool) -> Model:
     return replace(model, outer=tuple(op for op in model.outer if op.part != "final_norm"))
 
 
+def gemma(c: Fields, *, norms_of: int = 2, qk: str = "", windows: Kinds | None = None) -> Model:
+    """Gemma 1 to 3: wide heads; norms before and after each block since the second, on each head's queries and keys in the third."""
+    causal(c)
+    if windows is not None:
+        c.raw("sliding_window", "sliding_window_size")  # the first Gemma 2 has both names
+    return dense(c, norms_of=norms_of, qk=qk, windows=windows)
+
+
 def _gemma3_windows(c: Fields, L: int) -> Callable[[int], str]:
     """Five layers with a window, then one without, or another period."""
-    causal(c)
     period = c.size("sliding_window_pattern", "_sliding_window_pattern", default=6)
     return lambda i: "sliding_attention" if (i + 1) % period else "full_attention"
 
@@ -205,6 +211,15 @@ def phi(c: Fields) -> Model:
     )  # fmt: skip
     block = mlp(D=D, F=F, gated=False, up_bias=True, down_bias=True)
     return finished(c, same(L, norms(D, bias=True), mixer, block), D, norm_bias=True, head_bias=True)
+
+
+def phi3(c: Fields) -> Model:
+    """Phi 3 and 4, whose configurations name options of their first code that no published model uses."""
+    for name in ("attention_bias", "mlp_bias", "lm_head_bias"):
+        c.must(name, False, "no published model has these biases")
+    c.must("full_attn_mod", 1, "the window, where there is one, is on every layer")
+    no_count(c, "interpolate_factor")
+    return dense(c, bias=False, always=True)
 
 
 def hyperclovax(c: Fields) -> Model:
@@ -235,9 +250,9 @@ FAMILIES: Mapping[str, Callable[[Fields], Model]] = {
     "ernie4_5": lambda c: dense(c, bias="use_bias", mlp_bias="use_bias"),
     "exaone": lambda c: dense(c, mlp_bias="mlp_bias"),
     "exaone4": lambda c: dense(c, bias=False, qk="head", windows=_pattern("sliding_window_pattern")),
-    "gemma": dense,
-    "gemma2": lambda c: dense(c, norms_of=4, windows=_every(2)),
-    "gemma3_text": lambda c: dense(c, norms_of=4, qk="head", windows=_gemma3_windows),
+    "gemma": gemma,
+    "gemma2": lambda c: gemma(c, norms_of=4, windows=_every(2)),
+    "gemma3_text": lambda c: gemma(c, norms_of=4, qk="head", windows=_gemma3_windows),
     "glm": lambda c: dense(c, o_bias=False),
     "glm4": lambda c: dense(c, o_bias=False, norms_of=4),
     "granite": lambda c: dense(c, mlp_bias="mlp_bias"),
@@ -247,8 +262,8 @@ FAMILIES: Mapping[str, Callable[[Fields], Model]] = {
     "hyperclovax": hyperclovax,
     "internlm3": lambda c: dense(c, mlp_bias="mlp_bias"),
     "iquestcoder": lambda c: dense(c, mlp_bias="mlp_bias"),
-    "llama": lambda c: dense(c, mlp_bias="mlp_bias"),
     "jais2": lambda c: dense(c, gated=False, mlp_bias="mlp_bias", layer_norm=True),
+    "llama": lambda c: dense(c, mlp_bias="mlp_bias"),
     "ministral": lambda c: dense(c, bias=False, windows=_wherever),
     "ministral3": lambda c: dense(c, bias=False, always=True),
     "mistral": lambda c: dense(c, bias=False, always=True),
@@ -258,9 +273,9 @@ FAMILIES: Mapping[str, Callable[[Fields], Model]] = {
     "olmo2": lambda c: dense(c, qk="all"),
     "olmo3": lambda c: dense(c, qk="all", windows=_every(4)),
     "phi": phi,
-    "phi3": lambda c: dense(c, bias=False, always=True),
-    "qwen2": lambda c: dense(c, bias=True, o_bias=False, windows=_from_a_layer_on),
-    "qwen3": lambda c: dense(c, qk="head", windows=_from_a_layer_on),
+    "phi3": phi3,
+    "qwen2": lambda c: dense(c, bias=True, o_bias=False, windows=_from_a_layer_on, used="use_sliding_window"),
+    "qwen3": lambda c: dense(c, qk="head", windows=_from_a_layer_on, used="use_sliding_window"),
     "seed_oss": lambda c: dense(c, o_bias="attention_out_bias", mlp_bias="mlp_bias"),
     "smollm3": lambda c: dense(c, mlp_bias="mlp_bias", windows=_unturned),
     "stablelm": stablelm,

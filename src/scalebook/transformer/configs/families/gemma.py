@@ -68,7 +68,6 @@ def gemma4(c: Fields) -> Model:
     kinds, seen = spans(c, L, _pattern(c, L))
     if kinds[-1] != "full_attention":  # as the class itself does
         kinds[-1] = "full_attention"
-        seen["full_attention"] = seen.get("full_attention", spans(c, 0)[1]["full_attention"])
     shares = _shares(c, L, kinds)
 
     def made(kind: str) -> tuple[Block, ...]:
