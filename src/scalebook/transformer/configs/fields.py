@@ -36,12 +36,12 @@ _SIZES = re.compile(
 _NO_SIZES = frozenset(
     "n_group num_labels num_beams num_beam_groups num_return_sequences ep_size no_repeat_ngram_size encoder_no_repeat_ngram_size n_positions "
     "chunk_size_feed_forward max_window_layers use_sliding_window topk_group norm_topk_prob is_decoder is_encoder_decoder remove_invalid_values "
-    "add_cross_attention cross_attention_hidden_size tie_encoder_decoder rotary_dim use_mrope use_flash_attn use_dynamic_ntk use_logn_attn".split()
+    "tie_encoder_decoder rotary_dim use_bfloat16 bf16 fp16 fp32 use_mrope use_flash_attn use_dynamic_ntk use_logn_attn".split()
 )
 
 
 def _harmless(name: str) -> bool:
-    return name in _NO_SIZES or (not _SIZES.search(name) and bool(_HARMLESS.search(name)))
+    return name.startswith("_") or name in _NO_SIZES or (not _SIZES.search(name) and bool(_HARMLESS.search(name)))
 
 
 @cache

@@ -142,7 +142,7 @@ def _unfolded(c: Fields) -> None:
     if not isinstance(inner, Mapping | None):
         raise wrong(c, "sparse_attention_config", "a mapping of fields")
     for key, value in (inner or {}).items():
-        name = _INDEX.get(key, key)
+        name = _INDEX.get(key, key) if isinstance(key, str) else "a name that is no text"
         if c.config.get(name) not in (None, value):
             raise ModelError(
                 f"the configuration of family {c.family!r}: {shown(key)} in sparse_attention_config and {shown(name)} are one thing, "
@@ -247,9 +247,20 @@ def _dots_mixer(c: Fields, D: int, kind: str) -> Block:
         vector("attention/k_norm", rope),
         matmul("attention/gate", "In[B, T, D] * W[D, N] -> Gate[B, T, N]", D=D, N=N),
     )
-    sizes = {"D": D, "N": N, "q_rank": q_rank, "kv_rank": kv_rank, "nope": nope, "rope": rope, "v": v}
-    index = _indexer(c, D) if kind == _INDEXED else None
-    return latent_attention(**sizes, a_bias=bias, o_bias=bias, span=span, index=index, extra=extra)
+    return latent_attention(
+        D=D,
+        N=N,
+        q_rank=q_rank,
+        kv_rank=kv_rank,
+        nope=nope,
+        rope=rope,
+        v=v,
+        a_bias=bias,
+        o_bias=bias,
+        span=span,
+        index=_indexer(c, D) if kind == _INDEXED else None,
+        extra=extra,
+    )
 
 
 FAMILIES: Mapping[str, Callable[[Fields], Model]] = {
