@@ -400,7 +400,7 @@ def test_the_setup_cell_installs_only_where_the_library_is_missing(
 
 def test_only_chapters_that_use_jax_ask_for_it(unpublished: dict[str, str]) -> None:
     asking = [path for path, text in unpublished.items() if "lab.setup()" in sources(text, "code")[0]]
-    assert asking == ["notebooks/rooflines.ipynb", "notebooks/tpus.ipynb", "notebooks/sharding.ipynb"]
+    assert asking == [f"notebooks/{name}.ipynb" for name in ("rooflines", "tpus", "sharding", "transformers")]
 
 
 # ---- exercises ----------------------------------------------------------------------------------------------------------------

@@ -36,7 +36,8 @@ _SIZES = re.compile(
 _NO_SIZES = frozenset(
     "n_group num_labels num_beams num_beam_groups num_return_sequences ep_size no_repeat_ngram_size encoder_no_repeat_ngram_size n_positions "
     "chunk_size_feed_forward max_window_layers use_sliding_window topk_group norm_topk_prob is_decoder is_encoder_decoder remove_invalid_values "
-    "tie_encoder_decoder rotary_dim use_bfloat16 bf16 fp16 fp32 use_mrope use_flash_attn use_dynamic_ntk use_logn_attn".split()
+    "tie_encoder_decoder rotary_dim top_k best_of num_logits_to_keep time_step_rank enc_index num_classes world_size n_ctx early_stopping trust_remote_code "
+    "keys_to_ignore_at_inference vocab_file language tensor_parallel_size unsloth_fixed quantization use_bfloat16 bf16 fp16 fp32 use_mrope use_flash_attn use_dynamic_ntk use_logn_attn".split()
 )
 
 
@@ -131,6 +132,11 @@ class Fields:
         """A size, or None where the field is null."""
         value = self.raw(name, *others, default=default)
         return None if value is None else self._checked(name, value)
+
+    def context(self, *names: str) -> int | None:
+        """The longest sequence that a model is made for, if the configuration says: it changes no count, so it is not assumed."""
+        value = self.raw(*names) if any(n in self.config for n in names) else None
+        return None if value is None else self._checked(names[0], value)
 
     def flag(self, name: str, *others: str, default: Any = _NOT_GIVEN, absent: Any = _NOT_GIVEN) -> bool:
         """A boolean; null is False."""

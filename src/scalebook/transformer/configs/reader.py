@@ -74,7 +74,7 @@ def _family(config: Mapping[str, Any]) -> str:
         if first is None:
             raise ModelError(
                 'the configuration has no model_type, so its family is not known; a Hugging Face config.json has one, such as "llama". '
-                f"Fields found: {', '.join(sorted(map(str, config))[:12]) or 'none'}"
+                f"Fields found: {', '.join(shown(k) for k in sorted(map(str, config))[:12]) or 'none'}"
             )
         asked = first
         wanted = str(first).removesuffix("ForCausalLM").removesuffix("LMHeadModel").lower()
@@ -109,10 +109,10 @@ def read_json(path: Path, inside: str, what: str, parse: Callable[[str], Any]) -
             raise ModelError(f"{shown(str(file))} is no file that holds {what}")
         if file.stat().st_size > _LARGEST_FILE:
             raise ModelError(f"{file} has {file.stat().st_size:,} bytes; {what} has at most {_LARGEST_FILE:,}")
-        found = parse(file.read_text(encoding="utf-8"))
+        found = parse(file.read_text(encoding="utf-8-sig"))
     except ModelError:
         raise
-    except (OSError, ValueError, RecursionError) as e:
+    except (OSError, ValueError, RecursionError, AttributeError, KeyError, TypeError) as e:
         raise ModelError(
             f"{what} cannot be read from {shown(str(path))}: {' '.join(str(e).split())[:200] or type(e).__name__}"
         ) from None

@@ -28,7 +28,7 @@ def heads(c: Fields, D: int) -> tuple[int, int, int]:
 def finished(c: Fields, layers: tuple[Layer, ...], D: int, **options: Any) -> Model:
     """The layers with what stands around them."""
     V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings")
-    context = c.maybe("max_position_embeddings", default=None)
+    context = c.context("max_position_embeddings")
     return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, **options), tied, context=context)
 
 

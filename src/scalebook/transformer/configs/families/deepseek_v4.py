@@ -42,7 +42,7 @@ def deepseek_v4(c: Fields) -> Model:
     layers = stacked((made[pair].kind, made[pair]) for pair in zip(kinds, routed, strict=True))
     outer = around(D=D, V=V, tied=tied, extra=_collapse(D, streams))
     left_out = (_MTP,) * bool(c.size("num_nextn_predict_layers", zero=True)) + (_HASHED,) * ("hash_moe" in routed)
-    context = c.maybe("max_position_embeddings", default=None)
+    context = c.context("max_position_embeddings")
     return Model("", c.family, D, V, layers, outer, tied, context=context, not_counted=left_out)
 
 

@@ -83,7 +83,7 @@ def heads(
 def whole(c: Fields, layers: tuple[Layer, ...], *, D: int, extra: tuple[Op, ...] = (), mtp: Iterable[Op] = ()) -> Model:
     """The layers, and around them embedding, last norm, and a head that may be tied."""
     V, tied = c.size("vocab_size"), "tie_word_embeddings" in {**c.defaults, **c.config} and c.flag("tie_word_embeddings")
-    context = c.maybe("max_position_embeddings", default=None)
+    context = c.context("max_position_embeddings")
     return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, extra=extra), tied, tuple(mtp), context)
 
 

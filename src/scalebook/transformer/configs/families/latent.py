@@ -120,7 +120,7 @@ def by_kinds(
 def finished(c: Fields, layers: tuple[Layer, ...], D: int, *, mtp: tuple[Op, ...] = (), extra: tuple[Op, ...] = ()) -> Model:
     """The layers with what stands around them, and modules for further tokens apart."""
     V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings")
-    context = c.maybe("max_position_embeddings", default=None)
+    context = c.context("max_position_embeddings")
     return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, extra=extra), tied, mtp, context)
 
 

@@ -52,7 +52,7 @@ def _model(
 
 
 def _context(c: Fields) -> int | None:
-    return c.maybe("max_position_embeddings", default=None)
+    return c.context("max_position_embeddings")
 
 
 def gpt2(c: Fields) -> Model:
@@ -79,7 +79,7 @@ def ctrl(c: Fields) -> Model:
     L, D, N, F = c.layers("n_layer"), c.size("n_embd"), c.size("n_head"), c.size("dff")
     no_count(c, "n_ctx")
     layers = _same(L, norms(D, D, bias=True), _heads(c, D, N, qkv=True, o=True), _mlp(D, F))
-    return _model(c, layers, D=D, head_bias=True, context=c.maybe("n_positions", default=None))
+    return _model(c, layers, D=D, head_bias=True, context=c.context("n_positions"))
 
 
 def gptj(c: Fields) -> Model:
@@ -88,7 +88,7 @@ def gptj(c: Fields) -> Model:
     F = c.size("n_inner", default=4 * D)
     no_count(c, "n_ctx")
     layers = _same(L, norms(D, bias=True), _heads(c, D, N, qkv=False, o=False), _mlp(D, F))
-    return _model(c, layers, D=D, head_bias=True, context=c.maybe("n_positions", default=None))
+    return _model(c, layers, D=D, head_bias=True, context=c.context("n_positions"))
 
 
 def gpt_neo(c: Fields) -> Model:
@@ -198,7 +198,7 @@ def bloom(c: Fields) -> Model:
     c.must("n_inner", None, "its MLP is 4 · D wide")
     no_count(c, "attention_softmax_in_fp32", "skip_bias_add", "skip_bias_add_qkv", "bias_dropout_fusion")
     layers = _same(L, norms(D, D, bias=True), _heads(c, D, N, qkv=True, o=True), _mlp(D, 4 * D))
-    return _model(c, layers, D=D, context=c.maybe("seq_length", default=None), extra=(vector("embedding_norm", 2 * D),))
+    return _model(c, layers, D=D, context=c.context("seq_length"), extra=(vector("embedding_norm", 2 * D),))
 
 
 def mpt(c: Fields) -> Model:
@@ -214,7 +214,7 @@ def mpt(c: Fields) -> Model:
                 f"the configuration of family {c.family!r}: {name} = {shown(config[name])} in attn_config is not understood; only {value} is"
             )
     layers = _same(L, norms(D, D), _heads(c, D, N, qkv=False, o=False), _mlp(D, 4 * D, bias=False))
-    return _model(c, layers, D=D, norm_bias=False, context=c.maybe("max_seq_len", default=None))
+    return _model(c, layers, D=D, norm_bias=False, context=c.context("max_seq_len"))
 
 
 def falcon(c: Fields) -> Model:

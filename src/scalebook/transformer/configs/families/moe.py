@@ -241,7 +241,7 @@ def dbrx(c: Fields) -> Model:
         c.assumed += inner.assumed
     c.must("tie_word_embeddings", False, "no DBRX is tied")
     layers = same(L, norms(D, D), attention(D=D, N=N, K=K, H=head_width(c, D, N)), experts(D=D, F=F, E=E, k=k))
-    V, context = c.size("vocab_size"), c.maybe("max_seq_len", default=None)
+    V, context = c.size("vocab_size"), c.context("max_seq_len")
     return Model("", "dbrx", D, V, layers, around(D=D, V=V, tied=False), False, context=context)
 
 
@@ -252,7 +252,7 @@ def _inner(c: Fields, name: str, defaults: Mapping[str, int]) -> Fields:
         raise ModelError(f"the configuration of family {c.family!r}: {name} must be a mapping of fields; found {shown(given)}")
     inner = Fields(given or {}, c.family)
     inner.defaults = defaults
-    inner.read.add("model_type")
+    no_count(inner, "model_type", "tie_word_embeddings", "top_k")  # what every configuration object was once written with
     return inner
 
 

@@ -118,7 +118,7 @@ def chatglm(c: Fields) -> Model:
     fed = mlp(D=D, F=F, up_bias=everywhere, down_bias=everywhere)
     layers = same(L, norms(D, D, bias=layer_norm), mixer, fed)
     outer = around(D=D, V=V, tied=tied, norm=c.flag("post_layer_norm"), norm_bias=layer_norm)
-    return Model("", c.family, D, V, layers, outer, tied, context=c.maybe("seq_length", default=None))
+    return Model("", c.family, D, V, layers, outer, tied, context=c.context("seq_length"))
 
 
 FAMILIES: Mapping[str, Callable[[Fields], Model]] = {

@@ -50,7 +50,7 @@ def qwen4_exp(c: Fields) -> Model:
         matmul("head", "In[B, T, D] * W[D, V] -> Logits[B, T, V]", stored=not tied, D=D, V=V),
     )
     no_count(c, "intermediate_size", "mamba_ssm_dtype", "mtp_use_dedicated_embeddings", "attn_output_gate")
-    context = c.maybe("max_position_embeddings", default=None)
+    context = c.context("max_position_embeddings")
     stack = stacked((name, layers[name]) for name in names)
     return Model("", c.family, D, V, stack, outer, tied, (), context, not_counted=uncounted(c, "mtp_num_hidden_layers"))
 

@@ -32,7 +32,7 @@ def zaya(c: Fields) -> Model:
     V, tied, bias = c.size("vocab_size"), c.flag("tie_word_embeddings"), c.flag("lm_head_bias")
     outer = around(D=D, V=V, tied=tied, head_bias=bias, extra=(vector("embedding_scale", 2 * D),))
     stack = stacked((f"{kind}, first" if i == 0 else kind, layers[kind, i == 0]) for i, kind in enumerate(kinds))
-    return Model("", c.family, D, V, stack, outer, tied, context=c.maybe("max_position_embeddings", default=None))
+    return Model("", c.family, D, V, stack, outer, tied, context=c.context("max_position_embeddings"))
 
 
 def _convolved_attention(c: Fields, D: int, span: Span) -> tuple[Block, Block]:
@@ -157,7 +157,7 @@ def hrm_text(c: Fields) -> Model:
     V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings")
     outer = around(D=D, V=V, tied=tied, norm=False, extra=(vector("start", D),))
     no_count(c, "L_bp_cycles", "prefix_lm")
-    return Model("", c.family, D, V, tuple(layers), outer, tied, context=c.maybe("max_position_embeddings", default=None))
+    return Model("", c.family, D, V, tuple(layers), outer, tied, context=c.context("max_position_embeddings"))
 
 
 def _gated(c: Fields, D: int) -> Block:
