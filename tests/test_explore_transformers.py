@@ -17,8 +17,8 @@ from scalebook.explore.lengths import LENGTHS, MOST_MODELS, bound_of_share, equa
 from scalebook.explore.transformers import MOST_RUNS, PARTS, attention_words, parts_of, subject, token_costs
 from scalebook.live.inputs import MODELS
 from scalebook.transformer.blocks import Block, attention, experts, latent_attention, mlp
-from scalebook.transformer.layers import Convention, Layer, norms, stacked
-from scalebook.transformer.model import Kind, Model, around
+from scalebook.transformer.layers import Convention, Layer, around, norms, stacked
+from scalebook.transformer.model import Kind, Model
 from scalebook.transformer.ops import Span, conv, matmul, scan
 
 D, V = 64, 1000

@@ -21,8 +21,8 @@ from scalebook.memory import (
     training_state,
 )
 from scalebook.transformer.blocks import latent_attention
-from scalebook.transformer.layers import Layer, norms
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms
+from scalebook.transformer.model import Model
 
 small = st.integers(1, 6)
 

@@ -24,8 +24,8 @@ from scalebook.memory import (
 from scalebook.sources import tables
 from scalebook.tiling import padding
 from scalebook.transformer.blocks import attention, experts, mlp
-from scalebook.transformer.layers import Layer, norms
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import vector
 from scalebook.transformer.precision import rope_table_bytes
 from scalebook.units import round_up

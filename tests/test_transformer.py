@@ -13,8 +13,8 @@ import scalebook as sb
 from scalebook.errors import ModelError, ScalebookError, SizeError
 from scalebook.transformer import ACTIVE, REMAT
 from scalebook.transformer.blocks import attention, experts, latent_attention, mlp
-from scalebook.transformer.layers import Layer, attended, kept, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, attended, kept, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import Span
 
 sizes = st.integers(1, 40)

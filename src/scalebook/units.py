@@ -149,6 +149,35 @@ def widened(*values: Any) -> tuple[Any, ...]:
         ) from None
 
 
+def largest(value: Any) -> Any:
+    """The largest entry as a plain number; 0 of an empty array.
+
+    >>> largest(3)
+    3
+    """
+    return (value.max().item() if value.size else 0) if is_array(value) else value
+
+
+def wide(bound: float, **named: Any) -> tuple[Any, ...]:
+    """The values by name, arrays as float64 where a result that may reach `bound` has no place in int64; numbers alone stay exact.
+
+    SizeError for arrays whose shapes do not fit together, and for a bound that float64 has no place for.
+    """
+    arrays = {name: v for name, v in named.items() if is_array(v)}
+    if not arrays:
+        return tuple(named.values())
+    import numpy
+
+    try:
+        numpy.broadcast_shapes(*(v.shape for v in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {v.shape}" for name, v in arrays.items())
+        raise SizeError(f"arrays of different shapes must be broadcastable, as NumPy does it; found {shapes}") from None
+    if bound > LARGEST:
+        raise SizeError(f"{' and '.join(named)} are too large to count with: together beyond {LARGEST:.0e}")
+    return tuple(v.astype("float64") if is_array(v) and bound >= _INT64 // 2 else v for v in named.values())
+
+
 def nbytes(n: Any, dtype: str) -> Any:
     """Bytes of n numbers: n · itemsize. SizeError for half bytes of more numbers than a float can count.
 

@@ -12,8 +12,7 @@ from scalebook.hardware import chip as chip_of
 from scalebook.memory import training_state
 from scalebook.transformer import Model
 from scalebook.transformer.blocks import Block, attention, experts, latent_attention
-from scalebook.transformer.layers import Layer, norms
-from scalebook.transformer.model import around
+from scalebook.transformer.layers import Layer, around, norms
 from scalebook.transformer.ops import Span
 from scalebook.units import binary, count, digits, percent
 

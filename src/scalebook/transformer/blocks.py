@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scalebook.errors import SizeError
+from scalebook.errors import SizeError, shown
 from scalebook.transformer.ops import FULL, Op, Size, Span, matmul, mixing, nothing, vector
 from scalebook.units import is_array
 
@@ -48,8 +48,9 @@ def groups(N: Size, K: Size) -> Size:
     >>> groups(32, 8)
     4
     """
-    if not is_array(N) and not is_array(K) and (K < 1 or N % K):
-        raise SizeError(f"{N} query heads cannot share {K} key/value heads: N must be a multiple of K")
+    uneven = (K < 1) | (N % K != 0) if is_array(N) or is_array(K) else K < 1 or N % K
+    if uneven.any() if is_array(uneven) else uneven:
+        raise SizeError(f"{shown(N)} query heads cannot share {shown(K)} key/value heads: N must be a multiple of K")
     return N // K
 
 
@@ -213,8 +214,9 @@ def experts(
     The router is D·E parameters, and E more with a `router_bias`, be it trained or adjusted to balance the load: checkpoints store it.
     `shared_gate`: a D-wide gate scales the shared expert. `width`, if not D, is what the routed experts read and write.
     """
-    if not is_array(E) and not is_array(k) and not 1 <= k <= E:
-        raise SizeError(f"a token cannot use {k} of {E} experts: k is from 1 to E")
+    odd = (k < 1) | (k > E)
+    if odd.any() if is_array(odd) else odd:
+        raise SizeError(f"a token cannot use {shown(k)} of {shown(E)} experts: k is from 1 to E")
     R = D if width is None else width
     ops = [matmul("experts/router", "In[B, T, D] * W[D, E] -> Route[B, T, E]", D=D, E=E)]
     if router_bias:

@@ -1,4 +1,4 @@
-"""A layer as its blocks, and how many pairs of a query and a key each kind of attention computes."""
+"""A layer as its blocks, what stands around all layers, and how many pairs of a query and a key each kind of attention computes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from scalebook.transformer.blocks import Block
-from scalebook.transformer.ops import Op, Size, Span, vector
+from scalebook.transformer.ops import Op, Size, Span, matmul, table, vector
 from scalebook.units import maximum, minimum, widened
 
 Convention = Literal["causal", "full"]
+MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +32,24 @@ class Layer:
 def norms(*widths: Size, bias: bool = False, name: str = "norm") -> Block:
     """The norms of a layer, one of each width, each with a scale and maybe a bias per element; none where a width is 0."""
     return Block("norm", tuple(vector(name, w * (2 if bias else 1)) for w in widths))
+
+
+def around(
+    *,
+    D: Size,
+    V: Size,
+    tied: bool,
+    norm: bool = True,
+    norm_bias: bool = False,
+    head_bias: bool = False,
+    extra: tuple[Op, ...] = (),
+) -> tuple[Op, ...]:
+    """What stands around the layers: the table of V embeddings, a last norm, the head (which adds nothing where it is tied)."""
+    ops = [table("embedding", V * D), *extra]
+    ops += [vector("final_norm", D * (2 if norm_bias else 1))] if norm else []
+    ops += [matmul("head", "In[B, T, D] * W[D, V] -> Logits[B, T, V]", stored=not tied, D=D, V=V)]
+    ops += [vector("head_bias", V)] if head_bias else []
+    return tuple(ops)
 
 
 def stacked(kinds: Iterable[tuple[str, Layer]]) -> tuple[Layer, ...]:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
-from scalebook.errors import unknown
+from scalebook.errors import ModelError, SizeError, shown, unknown, within
 from scalebook.transformer.blocks import Block, attention, mlp
-from scalebook.transformer.layers import Convention, Layer, attended, kept, norms
-from scalebook.transformer.ops import Op, Size, Span, matmul, nothing, table, vector
+from scalebook.transformer.layers import MOST_LAYERS, Convention, Layer, around, attended, kept, norms
+from scalebook.transformer.ops import Op, Size, Span, nothing
 from scalebook.transformer.precision import Precision, bytes_of
-from scalebook.units import ceil_div, nbytes, positive, round_up
+from scalebook.units import ceil_div, largest, nbytes, positive, round_up, wide
 
 Kind = Literal["train", "forward", "prefill", "decode"]
 ACTIVE = {
@@ -110,7 +110,14 @@ class Model:
             "K": N if K is None else K,
             "window": 1 if window is None else window,
         }
-        L, D, F, N, H, V, K, window_size = (positive(v, n, whole=True) for n, v in given.items())
+        sizes = {n: positive(v, n, whole=True) for n, v in given.items()}
+        most = {n: largest(v) for n, v in sizes.items()}
+        if most["L"] > MOST_LAYERS:
+            raise SizeError(f"L must be at most {MOST_LAYERS:,} layers; found {shown(L)}")
+        if not isinstance(gated, bool) or not isinstance(tied, bool):
+            raise ModelError(f"gated and tied must be True or False; found {shown(gated)} and {shown(tied)}")
+        bound = 16 * most["D"] * (most["L"] * (most["F"] + most["N"] * most["H"]) + most["V"])
+        L, D, F, N, H, V, K, window_size = wide(bound, **sizes)
         span = Span() if window is None else Span("window", window_size)
         blocks = (norms(D, D), attention(D=D, N=N, K=K, H=H, span=span), mlp(D=D, F=F, gated=gated))
         layers = (Layer("layer", blocks, L, tuple(range(L)) if isinstance(L, int) else ()),)
@@ -183,7 +190,7 @@ class Model:
         >>> Model.dense(L=2, D=8, F=16, N=2, H=4, V=10).active_params("no_embeddings")
         1320
         """
-        if convention not in ACTIVE:
+        if not within(convention, ACTIVE):
             raise unknown("convention of active parameters", convention, ACTIVE)
         total = sum(self._sum(lambda op: op.active).values())
         tables = sum(op.params for op in self.outer if op.kind == "table" and not (self.tied and op.part == "embedding"))
@@ -209,12 +216,18 @@ class Model:
     ) -> dict[str, Size]:
         """FLOPs of every part, of its matrix products (a norm or an activation has none); their sum is `flops()`."""
         for name, value, known in (("kind", kind, _KINDS), ("convention", convention, _CONVENTIONS), ("remat", remat, REMAT)):
-            if value not in known:
+            if not within(value, known):
                 raise unknown(name, value, known)
-        if logits not in ("all", "last"):
+        if not within(logits, ("all", "last")):
             raise unknown("logits", logits, ("all", "last"))
         B, S = positive(batch, "batch", whole=True), positive(seq_len, "seq_len", whole=True)
         past = positive(past, "past", whole=True, zero=True)
+        if kind in ("train", "decode") and largest(past):
+            raise SizeError(f"past = {shown(past)} is for a prefill, or a forward pass, after other tokens; kind is {kind!r}")
+        used = [(largest(n), op) for _, n, op, _ in self.computed(decoding=kind == "decode")]
+        most = sum(n * (largest(op.token_flops) + largest(op.pair_flops) * (largest(S) + largest(past))) for n, op in used)
+        bound = 8 * largest(B) * largest(S) * most
+        B, S, past = wide(bound, batch=B, seq_len=S, past=past)
         T, past = (1, S - 1) if kind == "decode" else (S, past)
         rounds = 3 if kind == "train" else 1  # backward: twice the products of forward, for the inputs and for the weights
         parts: dict[str, Size] = {}
@@ -257,7 +270,9 @@ class Model:
 
     def six_nd(self, tokens: Size, convention: Literal["all", "no_input_embedding", "no_embeddings"] = "all") -> Size:
         """6·N·D, the rule of thumb: 6 FLOPs for each active parameter, of a `convention` of `ACTIVE`, and each token."""
-        return 6 * self.active_params(convention) * tokens
+        N, D = self.active_params(convention), positive(tokens, "tokens", whole=True, zero=True)
+        (D,) = wide(6 * largest(N) * largest(D), tokens=D)
+        return 6 * N * D
 
     def computed(self, *, decoding: bool = False) -> Iterator[tuple[str, Size, Op, str]]:
         """Every operation as it is computed: path, how often, operation, kind of layer ("" around them). Decoding may mix otherwise."""
@@ -316,17 +331,21 @@ class Model:
             if op.part in ("attention/scores", "attention/values")
         )
         S, B = positive(seq_len, "seq_len", whole=True, zero=True), positive(batch, "batch", whole=True)
+        S, B = wide(2**40 * largest(S) * largest(B), seq_len=S, batch=B)
         return nbytes(B * S * sum(n * width for n, width in heads), dtype) + self._kept(("kv",), seq_len, batch, dtype, tp, 1)
 
     def state_bytes(self, batch: Size = 1, dtype: str = "bf16") -> Size:
         """Bytes of recurrent and convolution states of `batch` sequences, whatever their length. Engines often keep them in fp32."""
         B = positive(batch, "batch", whole=True)
         n = sum(layer.count * size for layer in self.layers for block in layer.blocks for size in block.state.values())
+        (B,) = wide(8 * largest(n) * largest(B), batch=B)
         return nbytes(B * n, dtype)
 
     def _kept(self, kinds: tuple[str, ...], seq_len: Size, batch: Size, dtype: str, tp: Size, page: Size) -> Size:
         S, B = positive(seq_len, "seq_len", whole=True, zero=True), positive(batch, "batch", whole=True)
         tp, page = positive(tp, "tp", whole=True), positive(page, "page", whole=True)
+        bound = 2**40 * (largest(S) + largest(page)) * largest(B)  # a model keeps less than 2^37 numbers of a token
+        S, B, tp, page = wide(bound, seq_len=S, batch=B, tp=tp, page=page)
         n: Size = 0
         for layer in self.layers:
             for block in layer.blocks:
@@ -375,21 +394,3 @@ class Model:
 
 _KINDS = ("train", "forward", "prefill", "decode")
 _CONVENTIONS = ("causal", "full")
-
-
-def around(
-    *,
-    D: Size,
-    V: Size,
-    tied: bool,
-    norm: bool = True,
-    norm_bias: bool = False,
-    head_bias: bool = False,
-    extra: tuple[Op, ...] = (),
-) -> tuple[Op, ...]:
-    """What stands around the layers: the table of V embeddings, a last norm, the head (which adds nothing where it is tied)."""
-    ops = [table("embedding", V * D), *extra]
-    ops += [vector("final_norm", D * (2 if norm_bias else 1))] if norm else []
-    ops += [matmul("head", "In[B, T, D] * W[D, V] -> Logits[B, T, V]", stored=not tied, D=D, V=V)]
-    ops += [vector("head_bias", V)] if head_bias else []
-    return tuple(ops)

@@ -15,9 +15,9 @@ from importlib import resources
 from typing import Any
 
 from scalebook.errors import ModelError, shown
+from scalebook.transformer.layers import MOST_LAYERS
 
 LARGEST = 10**9  # of one size
-MOST_LAYERS = 10_000
 _NOT_GIVEN = object()
 # names of what never changes a parameter or a cache: numerics, positions, training, generation, files
 _HARMLESS = re.compile(

@@ -8,8 +8,8 @@ from typing import Any
 from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, attention, experts, mlp
 from scalebook.transformer.configs.fields import Fields
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Span
 
 KINDS = {"full_attention", "sliding_attention", "chunked_attention", "attention"}

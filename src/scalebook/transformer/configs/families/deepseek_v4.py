@@ -12,8 +12,8 @@ from scalebook.transformer.configs.families.latent import mixture
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.indexer import compressed_indexer, compressor
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import Op, Size, Span, matmul, mixing, scan, vector
 
 _SLIDING, _SPARSE, _HEAVY = "sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"

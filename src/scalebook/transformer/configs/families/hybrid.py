@@ -9,8 +9,8 @@ from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, attention, experts, mlp
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import LARGEST, Fields
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Op, Span, matmul, vector
 from scalebook.transformer.recurrent import mamba2
 

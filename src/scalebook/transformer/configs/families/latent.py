@@ -10,8 +10,8 @@ from scalebook.transformer.blocks import Block, attention, experts, latent_atten
 from scalebook.transformer.configs.families.shared import head_width, like, no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.indexer import indexer
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Op, Span, matmul, vector
 
 _MOST_MTP = 100

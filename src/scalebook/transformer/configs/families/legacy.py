@@ -13,8 +13,8 @@ from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, Cache, attention, mlp
 from scalebook.transformer.configs.families.shared import head_width, no_count
 from scalebook.transformer.configs.fields import Fields
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Op, Span, matmul, table, vector
 
 _DECODER = "a decoder alone is counted"

@@ -11,8 +11,8 @@ from scalebook.transformer.configs.families.core import by_kind, finished, heads
 from scalebook.transformer.configs.families.latent import further_tokens
 from scalebook.transformer.configs.families.shared import head_width, no_count
 from scalebook.transformer.configs.fields import MOST_LAYERS, Fields
-from scalebook.transformer.layers import norms
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import around, norms
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Span
 
 _MLP_KINDS = {"dense", "sparse", "moe"}

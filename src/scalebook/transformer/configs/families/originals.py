@@ -12,8 +12,8 @@ from scalebook.transformer.blocks import attention, mlp
 from scalebook.transformer.configs.families.core import finished, heads, same
 from scalebook.transformer.configs.families.shared import head_width, no_count
 from scalebook.transformer.configs.fields import Fields
-from scalebook.transformer.layers import norms
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import around, norms
+from scalebook.transformer.model import Model
 
 
 def plain(c: Fields, *, qkv: bool = False, o: bool = False, layer_norm: bool = False) -> Model:

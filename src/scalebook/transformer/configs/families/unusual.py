@@ -9,8 +9,8 @@ from scalebook.transformer.blocks import Block, attention, experts, mlp
 from scalebook.transformer.configs.families.hybrid import again, mixers, uncounted, untied, whole, wrong
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import Fields
-from scalebook.transformer.layers import Layer, norms, stacked
-from scalebook.transformer.model import Model, around
+from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Op, Span, conv, matmul, vector
 
 # ---- Zaya --------------------------------------------------------------------------------------------------------------------
