@@ -22,7 +22,7 @@ from scalebook.errors import ExerciseError
 from scalebook.exercises.answers import MAX_LENGTH, dimension, read
 from scalebook.exercises.arrays import ShardedArray
 from scalebook.exercises.composed import Function, Parts, Score, WrongFunction, split
-from scalebook.exercises.grading import Choice, Exercise, Number, Wrong, literal, shown, slip
+from scalebook.exercises.grading import Choice, Exercise, Number, Wrong, literal, slip
 from scalebook.exercises.verdicts import off_by, sentence
 
 ALL = [e for name in exercises.CHAPTERS for e in exercises.chapter(name)]
@@ -835,7 +835,7 @@ def test_known_wrong_answers_are_apart(number: Number, premises: dict[str, objec
 @pytest.mark.parametrize(("number", "premises"), [pytest.param(q, g, id=i) for i, q, g in numbers()])
 def test_a_wrong_answer_never_shows_the_right_one(number: Number, premises: dict[str, object]) -> None:
     right = float(number.spec(**premises))
-    printed = shown(right, number.unit, capacity=number.capacity).replace("\u00a0", " ")
+    printed = number._told(right).replace("\u00a0", " ")
     secret = re.compile(r"(?<![\d.,])" + re.escape(printed) + r"(?!e\+|[.,]?\d)")
     for wrong in (right * 1.7, right / 1.7, -right * 3, right * 1e7, *(w.value(**premises) for w in number.wrong)):
         assert not secret.search(str(number.grade("t/t", wrong, premises)).replace("\u00a0", " "))

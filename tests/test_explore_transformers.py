@@ -108,12 +108,12 @@ def test_parts_by_hand() -> None:
         "router": 4 * (D * 16 + 16),
         "routed experts": 4 * 3 * 16 * D * 32,
         "shared experts": 4 * 3 * D * 48,
-        "norms and the rest": 5 * D + D,
+        "everything else": 5 * D + D,
         "head": V * D,
     }
     used, flops = by_part(latent, 1), by_part(latent, 2, seq_len=10)
     assert used["routed experts"] == 4 * 3 * 2 * D * 32 and flops["routed experts"] == 10 * 2 * used["routed experts"]
-    assert flops["scores and values"] == 5 * 2 * 8 * (24 + 12) * 55 and "norms and the rest" not in flops
+    assert flops["scores and values"] == 5 * 2 * 8 * (24 + 12) * 55 and "everything else" not in flops
     assert by_part(hybrid)["recurrent blocks"] == 2 * (D * 128 + 128 * 4)
     assert by_part(hybrid, 1, seq_len=10)["recurrent blocks"] == 2 * 10 * (2 * D * 128 + 2 * 128 * 4 + 4096)
     assert by_part(OWN[1])["embedding"] == V * D and "head" not in by_part(OWN[1])

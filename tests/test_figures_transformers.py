@@ -56,9 +56,9 @@ def test_bars_are_as_long_as_their_shares(model: object, width: int) -> None:
     for i, row in enumerate(figure.view["rows"]):
         amounts = by_part(model, i, seq_len=1000)  # type: ignore[arg-type]
         total = sum(amounts.values())
-        large = {p: n / total for p, n in amounts.items() if n / total >= SMALL and p != "norms and the rest"}
+        large = {p: n / total for p, n in amounts.items() if n / total >= SMALL and p != "everything else"}
         rest = 1 - sum(large.values())
-        drawn = [p for p in PARTS if p in large or (p == "norms and the rest" and rest >= HIDDEN)]
+        drawn = [p for p in PARTS if p in large or (p == "everything else" and rest >= HIDDEN)]
         wanted += [(PARTS[p], large.get(p, rest)) for p in drawn]
         assert [p["name"] for p in row["parts"]] == drawn
     assert len(bars) == len(wanted)

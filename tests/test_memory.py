@@ -117,8 +117,8 @@ def test_buffers_of_scores_and_logits() -> None:
     ("call", "message"),
     [
         (lambda: training_state(10, "adam"), r"unknown training scheme 'adam'.*Known: fp32, mixed, megatron, mt-nlg"),
-        (lambda: training_state(10, zero=4), r"unknown ZeRO stage 4.*Known: 0, 1, 2, 3"),
-        (lambda: training_state(10, zero=True), r"unknown ZeRO stage True"),
+        (lambda: training_state(10, zero=4), r"a ZeRO stage is a whole number, one of 0, 1, 2, 3; found 4"),
+        (lambda: training_state(10, zero=True), r"a ZeRO stage is a whole number, one of 0, 1, 2, 3; found True"),
         (lambda: training_state(-1), r"the number of parameters must be a whole number above 0.*found -1"),
         (lambda: training_state(10, ranks=0), r"ranks must be .*found 0"),
         (lambda: deepspeed_estimate(10, zero=1, ranks=1), r"unknown ZeRO stage of the estimator 1"),  # type: ignore[arg-type]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import difflib
 import itertools
+import reprlib
 from collections.abc import Container, Iterable
 
+_LIMITED = reprlib.Repr()
+_LIMITED.maxlevel, _LIMITED.maxdict, _LIMITED.maxlist, _LIMITED.maxtuple = 3, 12, 24, 24
+_LIMITED.maxstring = _LIMITED.maxother = _LIMITED.maxlong = 80
 _LISTED = 800  # characters of known names in one message
 
 
@@ -59,7 +63,10 @@ def shown(value: object, most: int = 60) -> str:
     if isinstance(value, (bytes, list, tuple)) and len(value) > most:
         value = value[:most]  # an entry has a character at least, so no more can be shown
     try:
-        text = " ".join(repr(value).split())  # NumPy's has several lines
+        short = (
+            _LIMITED.repr(value) if isinstance(value, (list, tuple, dict, set, frozenset)) else repr(value)
+        )  # one may hold itself many times
+        text = " ".join(short.split())  # NumPy's has several lines
     except Exception:  # a repr may do anything; what is wrong is told all the same
         return f"a {type(value).__name__}"
     return text if len(text) <= most else f"{text[: head - 1]}…{text[-tail:]}"

@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from scalebook.errors import ModelError, unknown
+from scalebook.errors import ModelError, ScalebookError, shown, unknown, within
 from scalebook.transformer.layers import Layer
 from scalebook.transformer.model import Model
 from scalebook.transformer.ops import Op, Size, terms
-from scalebook.units import ceil_div, itemsize, nbytes, positive
+from scalebook.units import ceil_div, itemsize, largest, nbytes, positive, wide
 
 # ---- state ---------------------------------------------------------------------------------------------------------------------
 
@@ -76,12 +76,14 @@ def training_state(model: Model | Size, scheme: str = "mixed", *, zero: int = 0,
     >>> training_state(8_000_000_000, "megatron", zero=1, ranks=8).total / 8e9
     7.5
     """
-    if scheme not in SCHEMES:
+    if not within(scheme, SCHEMES):
         raise unknown("training scheme", scheme, SCHEMES)
-    if zero not in ZERO or isinstance(zero, bool):
-        raise unknown("ZeRO stage", zero, map(str, ZERO))
+    if type(zero) is not int or zero not in ZERO:
+        raise ScalebookError(f"a ZeRO stage is a whole number, one of {', '.join(map(str, ZERO))}; found {shown(zero)}")
     P = positive(model.total_params if isinstance(model, Model) else model, "the number of parameters", whole=True)
-    s, share = SCHEMES[scheme], ceil_div(P, positive(ranks, "ranks", whole=True))
+    ranks = positive(ranks, "ranks", whole=True)
+    P, ranks = wide(32 * largest(P), params=P, ranks=ranks)
+    s, share = SCHEMES[scheme], ceil_div(P, ranks)
     parts = {"weights": (s.weights, 3), "gradients": (s.gradients, 2), "accumulation": (s.accumulation, 2)}
     parts |= {"master": (s.master, 1), "moments": (s.moments, 1)}
     return TrainingState({name: each * (share if zero >= stage else P) for name, (each, stage) in parts.items() if each})
@@ -102,6 +104,7 @@ def deepspeed_estimate(params: Size, *, zero: Literal[2, 3], ranks: Size, larges
     if offload not in known:
         raise unknown("offload", offload, known)
     P, n = positive(params, "params", whole=True), positive(ranks, "ranks", whole=True)
+    P, n = wide(32 * largest(P), params=P, ranks=n)
     if zero == 2:
         return 2 * P if offload == "optimizer" else 4 * P + 16 * P // n
     shared = {"none": 18, "optimizer": 2, "all": 0}[offload]
@@ -136,9 +139,9 @@ def activation_bytes(
     >>> activation_bytes(x, batch=1, seq_len=512, remat="none", dropout=True) / (512 * 1024)  # 34 + 5·16·512/1024
     74.0
     """
-    if remat not in REMAT:
+    if not within(remat, REMAT):
         raise unknown("remat", remat, REMAT)
-    B, T = positive(batch, "batch", whole=True), positive(seq_len, "seq_len", whole=True)
+    B, T = _tokens(model, batch, seq_len)
     if remat in ("full", "offload"):
         return 0 if remat == "offload" else nbytes(model.L * B * T * model.D, dtype)
     return sum(x.count * sum(_kept(x, model.D, B, T, dtype, dropout, remat == "none")) for x in model.layers)
@@ -151,7 +154,7 @@ def attention_score_bytes(model: Model, *, batch: Size, seq_len: Size, dtype: st
     >>> attention_score_bytes(x, batch=8, seq_len=2048) / 2**30
     4.0
     """
-    B, T = positive(batch, "batch", whole=True), positive(seq_len, "seq_len", whole=True)
+    B, T = _tokens(model, batch, seq_len)
     return nbytes(B * model.dims.N * T * T, dtype)
 
 
@@ -161,7 +164,18 @@ def logits_bytes(model: Model, *, batch: Size, seq_len: Size, dtype: str = "fp32
     >>> logits_bytes(Model.dense(L=1, D=8, F=8, N=1, H=8, V=128256), batch=1, seq_len=8192)
     4202692608
     """
-    return nbytes(positive(batch, "batch", whole=True) * positive(seq_len, "seq_len", whole=True) * model.V, dtype)
+    B, T = _tokens(model, batch, seq_len)
+    return nbytes(B * T * model.V, dtype)
+
+
+def _tokens(model: Model, batch: Size, seq_len: Size) -> tuple[Size, Size]:
+    """B and T, wide enough for all that is kept of them: less than 64 bytes for each parameter, and for that as often as there are keys."""
+    if not isinstance(model, Model):
+        raise ScalebookError(f"activations are those of a Model, such as scalebook.model('llama-3-8b'); found {shown(model)}")
+    B, T = positive(batch, "batch", whole=True), positive(seq_len, "seq_len", whole=True)
+    bound = 64 * largest(B) * largest(T) * largest(model.total_params) * (largest(T) + 1)
+    wide_B, wide_T = wide(bound, batch=B, seq_len=T)
+    return wide_B, wide_T
 
 
 def _kept(layer: Layer, D: Size, B: Size, T: Size, dtype: str, dropout: bool, scores: bool) -> Iterator[Size]:

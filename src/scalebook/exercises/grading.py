@@ -159,14 +159,9 @@ class Number:
             return Verdict(id, "unit", f"the answer is in {found}; the question asks for {name}.")
         value, target = float(quantity.value), float(self.spec(**given))
         ratio = value / target if target else None
-        yours = shown(value, self.unit, YOURS, capacity=self.capacity)
+        yours = self._told(value, YOURS)
         if self.near(value, target):
-            return Verdict(
-                id,
-                "right",
-                f"right: {yours}; the library computes {shown(target, self.unit, capacity=self.capacity)}.",
-                ratio=ratio,
-            )
+            return Verdict(id, "right", f"right: {yours}; the library computes {self._told(target)}.", ratio=ratio)
         size = off_by(ratio) if ratio is not None else "it should be zero"
         return Verdict(
             id,
@@ -175,6 +170,12 @@ class Number:
             diagnosis=self.diagnose(value, target, given),
             ratio=ratio,
         )
+
+    def _told(self, value: float, *digits: int) -> str:
+        """A value in words: with all its digits where the answer has to be exact and is a whole number without a unit."""
+        if self.tolerance < 1e-3 and not self.unit and value.is_integer() and abs(value) < 2**53:
+            return f"{int(value):,}"
+        return shown(value, self.unit, *digits, capacity=self.capacity)
 
     def diagnose(self, value: float, target: float, given: Given) -> str:
         """The nearest known wrong answer's diagnosis if within the tolerance, else what the factor betrays, else nothing."""

@@ -27,10 +27,10 @@ PARTS = {  # in the order in which a token meets them, with their colours; neigh
     "router": "idle",
     "routed experts": "cat-6",
     "shared experts": "cat-5",
-    "norms and the rest": "idle",
+    "everything else": "idle",
     "head": "cat-7",
 }
-REST = "norms and the rest"
+REST = "everything else"
 SMALL, HIDDEN = (
     0.002,
     0.001,
@@ -141,6 +141,7 @@ def model_anatomy(model: Any, *, seq_len: int = 4096, kind: str = "forward") -> 
         "active": {name: x.active_params(name) for name in ACTIVE},  # type: ignore[arg-type]
         "flops": each,
         "token_bytes": x.kv_bytes(1) + x.index_bytes(1),
+        "windows": x.kv_bytes(2**20) < 2**20 * x.kv_bytes(1),
         "state_bytes": x.state_bytes(),
         "tied": bool(x.tied),
         "mtp": sum(op.params for op in x.mtp),

@@ -114,7 +114,10 @@ def describe(view: View) -> str:
         sentences[0] += f"; scores and values: none and {mixing['text']}"
     S = count(view["seq_len"])
     each = f"The last of {S} tokens, made alone," if view["kind"] == "decode" else f"In a sequence of {S} tokens each"
-    kept = f"leaves {si(view['token_bytes'], 'B')} of cache in bf16" if view["token_bytes"] else "leaves no keys and values"
+    until = ", fewer once a window is full" if view["windows"] else ""
+    kept = (
+        f"leaves {si(view['token_bytes'], 'B')} of cache in bf16{until}" if view["token_bytes"] else "leaves no keys and values"
+    )
     sentences.append(f"{each} costs {si(view['flops'], 'FLOPs')} and {kept}")
     if view["state_bytes"]:
         sentences[-1] += f"; a sequence has {si(view['state_bytes'], 'B')} of recurrent state besides"
@@ -127,5 +130,5 @@ def describe(view: View) -> str:
 
 
 def _few(names: list[str], most: int = 3) -> str:
-    more = f" and {len(names) - most} more, which the table lists" if len(names) > most else ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
     return listed(names) if not more else ", ".join(names[:most]) + more

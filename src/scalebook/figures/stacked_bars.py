@@ -96,6 +96,6 @@ def describe(view: Mapping[str, Any]) -> str:
         largest = max(row["parts"], key=lambda p: p["value"])
         fit = "" if not view["limit"] else ", too much" if row["over"] else ", which fits"
         said.append(
-            f"<b>{escape(row['name'])}</b> {escape(row['text'])}{fit}, most of it {escape(largest['name'])} ({escape(largest['text'])})"
+            f"<b>{escape(row['name'])}</b> {escape(row['text'])}{fit}, the largest part {escape(largest['name'])} ({escape(largest['text'])})"
         )
     return "; ".join(said) + "."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from scalebook.errors import ModelError, unknown
+from scalebook.errors import ModelError, shown, unknown, within
 from scalebook.transformer.layers import kept
 from scalebook.transformer.ops import Op, Size, nothing, terms
 from scalebook.units import positive
@@ -27,6 +27,17 @@ def lines(
     """`Model.einsums`: one line for every product of the layers of a kind, and for the head where all kinds are asked for."""
     from scalebook.transformer.model import Line
 
+    if not within(kind, ("train", "forward", "prefill", "decode")):
+        raise unknown("kind", kind, ("train", "forward", "prefill", "decode"))
+    known = {d for _, _, op, _ in model.computed() if op.einsum for _, dims in terms(op.einsum) for d in dims}
+    for what, axes in (("activations", activations), ("weights", weights)):
+        if not isinstance(axes, Mapping) or any(not isinstance(a, str) or not a.isalnum() for a in axes.values()):
+            raise ModelError(f"{what} says which axes split a letter, as {{'D': 'X'}} does; found {shown(axes)}")
+        strange = [d for d in axes if not within(d, known)]
+        if strange:
+            raise ModelError(
+                f"{what} splits {', '.join(map(shown, strange))}, which this model's products do not have; known: {', '.join(sorted(known))}"
+            )
     names = [x.kind for x in model.layers]
     if layer is not None and layer not in names:
         raise unknown("kind of layer", layer, names, ModelError)

@@ -270,7 +270,7 @@ class Model:
 
     def six_nd(self, tokens: Size, convention: Literal["all", "no_input_embedding", "no_embeddings"] = "all") -> Size:
         """6·N·D, the rule of thumb: 6 FLOPs for each active parameter, of a `convention` of `ACTIVE`, and each token."""
-        N, D = self.active_params(convention), positive(tokens, "tokens", whole=True, zero=True)
+        N, D = self.active_params(convention), positive(tokens, "tokens", zero=True)
         (D,) = wide(6 * largest(N) * largest(D), tokens=D)
         return 6 * N * D
 

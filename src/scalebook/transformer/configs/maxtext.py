@@ -117,7 +117,7 @@ def read_maxtext(source: Mapping[str, Any] | str | os.PathLike[str]) -> Model:
     ignored = tuple(sorted((*c.rest(), *run)))
     if "max_position_embeddings" in given:
         config["max_position_embeddings"] = given["max_position_embeddings"]
-    label = given.get("model_name", "by config") if isinstance(source, Mapping) else Path(source).stem
+    label = given.get("model_name", "this configuration") if isinstance(source, Mapping) else Path(source).stem
     words = _WORDS.get(block, ())
     found = read_hf(config)
     return replace(found, name=str(label), assumptions=(*words, *c.assumed), ignored=ignored)
@@ -137,4 +137,4 @@ def _load(source: str | os.PathLike[str]) -> Config:
         except yaml.YAMLError as e:
             raise ValueError(str(e)) from None
 
-    return read_json(Path(source), "config.yml", "a MaxText configuration", parse)
+    return read_json(Path(source), "config.yml", "a MaxText configuration", parse, most=200_000)  # the parser is slow

@@ -37,7 +37,7 @@ def read_precision(quantization: Any, model: Model, config: Mapping[str, Any]) -
     plain = _plain(config.get("dtype") or config.get("torch_dtype"))
     try:
         left_out, rules = _rules(quantization, model, plain)
-    except ModelError as e:
+    except ScalebookError as e:
         return Precision(refusal=f"{e}. Give a dtype for all weights, such as weight_bytes('fp8')")
     kept = (("experts/router", plain), ("experts/router_bias", plain if model.family == "gpt_oss" else "fp32"))
     return Precision((rule(left_out, None), *rules), plain, kept)

@@ -92,7 +92,14 @@ def _plain(name: str) -> str:
     return name.replace(_TEXT, "").removesuffix(".weight").removesuffix(".")
 
 
+_SLOW = re.compile(r"[+*}][^()]*\)+[+*{]|\\[1-9]")  # a repeat of what repeats, or what refers back: may take for ever
+
+
 def _regex(name: str) -> str:
+    if len(name) > 300 or name.count("*") + name.count("+") > 12 or _SLOW.search(name):
+        raise ModelError(
+            f"a quantization_config names modules by {shown(name)}, which is too long or too intricate to be matched safely"
+        )
     if not name.startswith("re:"):
         return rf"(?:.*\.)?{re.escape(_plain(name)).replace(re.escape('*'), '.*')}(?:\..*)?$"
     try:

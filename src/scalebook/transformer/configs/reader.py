@@ -25,7 +25,7 @@ def read_hf(source: Mapping[str, Any] | str | os.PathLike[str]) -> Model:
     """The model that a configuration describes; ModelError with the reason where that cannot be said with certainty."""
     config = source if isinstance(source, Mapping) else _load(source)
     name = config.get("_name_or_path") or config.get("name") or ""
-    label = name if isinstance(name, str) and name else "by config" if isinstance(source, Mapping) else _label(source)
+    label = name if isinstance(name, str) and name else "this configuration" if isinstance(source, Mapping) else _label(source)
     return replace(_model(dict(config), 0), name=label)
 
 
@@ -33,6 +33,7 @@ def _model(config: dict[str, Any], depth: int) -> Model:
     inner = next((k for k in _TEXT if isinstance(config.get(k), Mapping)), None)
     if inner is not None and depth < _DEEPEST:
         text = dict(config[inner])
+        _contradictions(config, text, inner)
         text.setdefault("model_type", _text_family(config.get("model_type")))
         for key in ("quantization_config", "tie_word_embeddings"):
             if key in config:
@@ -62,6 +63,17 @@ def _model(config: dict[str, Any], depth: int) -> Model:
         not_counted=(*model.not_counted, *left_out),
     )
     return replace(model, precision=read_precision(config.get("quantization_config"), model, config))
+
+
+def _contradictions(outer: Mapping[str, Any], text: Mapping[str, Any], inner: str) -> None:
+    """ModelError where what stands around a text model gives it another size, or one that it does not have itself."""
+    sizes = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "vocab_size")
+    other = [k for k in sizes if k in outer and outer[k] != text.get(k)]
+    if other:
+        listed = ", ".join(f"{k} = {shown(outer[k])} outside and {shown(text.get(k))} inside" for k in other)
+        raise ModelError(
+            f"the configuration describes its text model in {inner}, and differs from it: {listed}; the text model is counted, so give its sizes there"
+        )
 
 
 def _family(config: Mapping[str, Any]) -> str:
@@ -98,17 +110,23 @@ def _label(path: str | os.PathLike[str]) -> str:
 def _load(source: str | os.PathLike[str]) -> dict[str, Any]:
     if not isinstance(source, str | os.PathLike):
         raise ModelError(f"a configuration is a dict, a config.json or the folder that holds one; found {shown(source)}")
-    return read_json(Path(source), "config.json", "a Hugging Face configuration", json.loads)
+    path = Path(source)
+    config = read_json(path, "config.json", "a Hugging Face configuration", json.loads)
+    apart = path / "hf_quant_config.json"  # where NVIDIA's exporter writes how weights are quantised
+    if path.is_dir() and apart.is_file() and not config.get("quantization_config"):
+        found = read_json(apart, apart.name, "a description of quantised weights", json.loads)
+        config["quantization_config"] = {"quant_method": "modelopt", **found}
+    return config
 
 
-def read_json(path: Path, inside: str, what: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+def read_json(path: Path, inside: str, what: str, parse: Callable[[str], Any], most: int = _LARGEST_FILE) -> dict[str, Any]:
     """The mapping in a file, or in the file named `inside` of a folder; ModelError for what cannot be read."""
     try:
         file = path / inside if path.is_dir() else path
         if file.exists() and not file.is_file():
             raise ModelError(f"{shown(str(file))} is no file that holds {what}")
-        if file.stat().st_size > _LARGEST_FILE:
-            raise ModelError(f"{file} has {file.stat().st_size:,} bytes; {what} has at most {_LARGEST_FILE:,}")
+        if file.stat().st_size > most:
+            raise ModelError(f"{file} has {file.stat().st_size:,} bytes; {what} has at most {most:,}")
         found = parse(file.read_text(encoding="utf-8-sig"))
     except ModelError:
         raise

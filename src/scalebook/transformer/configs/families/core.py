@@ -111,6 +111,7 @@ def qwen2_moe(c: Fields) -> Model:
 def qwen3_moe(c: Fields) -> Model:
     """Qwen 3 with experts; a window, if used, is on every layer."""
     L, D, b = c.layers(), c.size("hidden_size"), c.flag("attention_bias")
+    c.must("use_qk_norm", True, "norms on queries and keys are counted")
     N, K, H = heads(c, D)
     window = c.maybe("sliding_window", default=None) if c.flag("use_sliding_window", default=False) else None
     c.read.add("sliding_window")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, attention, mlp
 from scalebook.transformer.configs.families.core import by_kind, causal, finished, heads, lettered, same, spans
-from scalebook.transformer.configs.families.shared import head_width, no_count
+from scalebook.transformer.configs.families.shared import head_width, like, no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.layers import norms
 from scalebook.transformer.model import Model
@@ -227,6 +227,12 @@ def hyperclovax(c: Fields) -> Model:
     return dense(c, mlp_bias="mlp_bias", norms_of=4 if c.flag("use_post_norm") else 2)
 
 
+def qwen3_vl(c: Fields) -> Model:
+    """The text model of Qwen 3 VL: that of Qwen 3, without windows."""
+    like(c, "qwen3")
+    return dense(c, qk="head", windows=_from_a_layer_on)
+
+
 def _sub_norms(D: int, F: int, H: int) -> tuple[Op, ...]:
     return vector("attention/sub_norm", D), vector("mlp/sub_norm", F)
 
@@ -276,6 +282,7 @@ FAMILIES: Mapping[str, Callable[[Fields], Model]] = {
     "phi3": phi3,
     "qwen2": lambda c: dense(c, bias=True, o_bias=False, windows=_from_a_layer_on, used="use_sliding_window"),
     "qwen3": lambda c: dense(c, qk="head", windows=_from_a_layer_on, used="use_sliding_window"),
+    "qwen3_vl_text": qwen3_vl,
     "seed_oss": lambda c: dense(c, o_bias="attention_out_bias", mlp_bias="mlp_bias"),
     "smollm3": lambda c: dense(c, mlp_bias="mlp_bias", windows=_unturned),
     "stablelm": stablelm,

@@ -10,8 +10,8 @@ from scalebook.transformer.blocks import Block, attention, experts, mlp
 from scalebook.transformer.configs.families.core import by_kind, finished, heads, lettered, same, spans
 from scalebook.transformer.configs.families.latent import further_tokens
 from scalebook.transformer.configs.families.shared import head_width, no_count
-from scalebook.transformer.configs.fields import MOST_LAYERS, Fields
-from scalebook.transformer.layers import around, norms
+from scalebook.transformer.configs.fields import Fields
+from scalebook.transformer.layers import MOST_LAYERS, around, norms
 from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Span
 

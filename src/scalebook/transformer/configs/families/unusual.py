@@ -98,7 +98,8 @@ def inkling(c: Fields) -> Model:
     if c.given("dense_intermediate_size"):  # then intermediate_size is that of the experts
         F, routed = c.size("dense_intermediate_size"), F
     mixing = {kind: _relative_attention(c, D, sliding=kind == "hybrid_sliding") for kind in set(kinds)}
-    after = {"dense": mlp(D=D, F=F), "sparse": _inkling_experts(c, D, routed)} if "sparse" in fed else {"dense": mlp(D=D, F=F)}
+    after = {"dense": mlp(D=D, F=F, extra=(vector("mlp/scale", 1),))}
+    after |= {"sparse": _inkling_experts(c, D, routed)} if "sparse" in fed else {}
     layers = {(m, a): Layer("", (norms(D, D), *mixing[m], after[a])) for m in mixing for a in after}
     untied(c)
     no_count(c, "chain_hidden_post_norm", "mtp_hidden_states_first", "mtp_local_layer_ids", "unpadded_vocab_size")
