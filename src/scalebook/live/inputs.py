@@ -71,7 +71,7 @@ def dtypes_of(text: str) -> str | dict[str, str]:
 # Models that a reader may choose from: of every kind of attention and feed-forward, small and large.
 MODELS = (
     "llama-3-8b", "llama-3.1-70b", "llama-3.1-405b", "gpt2-xl", "pythia-6.9b", "bloom", "falcon-40b", "mistral-7b-v0.1", "qwen2.5-7b",
-    "phi-4", "olmo-2-1124-7b", "gemma-2-27b", "gemma-3-12b", "gemma-4-31b", "qwen3.8-27b", "mixtral-8x7b-v0.1", "qwen3-30b-a3b",
+    "phi-4", "olmo-2-1124-7b", "gemma-2-27b", "gemma-3-4b", "gemma-3-12b", "gemma-4-31b", "qwen3.8-27b", "mixtral-8x7b-v0.1", "qwen3-30b-a3b",
     "qwen3-235b-a22b", "gpt-oss-120b", "llama-4-scout-17b-16e", "minimax-m2", "glm-4.5-air", "deepseek-v2-lite", "deepseek-v3",
     "glm-5.3", "granite-4.0-h-small", "nemotron-nano-9b-v2",
 )  # fmt: skip
