@@ -189,3 +189,19 @@ def test_counting_takes_a_millisecond() -> None:
         times.append(time.perf_counter() - start)
     assert min(times) < 5e-3
     assert math.isfinite(x.total_params)
+
+
+def test_sweeps_do_not_wrap_around_and_say_what_does_not_fit() -> None:
+    x = sb.model("llama-3.1-405b")
+    assert x.flops(batch=np.array([1024]), seq_len=8192)[0] == pytest.approx(x.flops(batch=1024, seq_len=8192))
+    assert x.six_nd(np.array([2**23]))[0] == pytest.approx(x.six_nd(2**23))
+    assert x.kv_bytes(np.array([2**30]), 2**20)[0] == pytest.approx(x.kv_bytes(2**30, 2**20))
+    big = Model.dense(L=2, D=np.array([2**33]), F=np.array([2**33]), N=2, H=4, V=10)
+    assert big.total_params[0] == pytest.approx(Model.dense(L=2, D=2**33, F=2**33, N=2, H=4, V=10).total_params)
+    assert x.flops(batch=np.array([2]), seq_len=8192).dtype == np.int64  # exact where there is room
+    with pytest.raises(SizeError, match=r"broadcastable.*batch \(2,\), seq_len \(3,\)"):
+        x.flops(batch=np.array([1, 2]), seq_len=np.array([1, 2, 3]))
+    with pytest.raises(SizeError, match="N must be a multiple of K"):
+        Model.dense(L=2, D=8, F=8, N=np.array([4, 6]), K=np.array([3, 3]), H=4, V=10)
+    with pytest.raises(SizeError, match="past = 3 is for a prefill"):
+        x.flops(batch=1, seq_len=5, kind="decode", past=3)
