@@ -18,7 +18,7 @@ from pathlib import Path
 
 SOURCE, OUT = Path("/source"), Path("/out")
 STDLIB = next(path for path in sys.path if path.endswith(".zip"))
-APART = ("__main__", "cli", "lab", "plots", "live.widgets")  # what needs more than the standard library, or a terminal
+APART = ("__main__", "cli", "cli_models", "cli_shared", "lab", "plots", "live.widgets")  # what needs more than the standard library, or a terminal
 DATA = (".css", ".json")
 # What an answer to an exercise may import, and what Python looks for by a name that it makes up.
 ANSWERS = (
