@@ -18,7 +18,15 @@ from pathlib import Path
 
 SOURCE, OUT = Path("/source"), Path("/out")
 STDLIB = next(path for path in sys.path if path.endswith(".zip"))
-APART = ("__main__", "cli", "cli_models", "cli_shared", "lab", "plots", "live.widgets")  # what needs more than the standard library, or a terminal
+APART = (
+    "__main__",
+    "cli",
+    "cli_models",
+    "cli_shared",
+    "lab",
+    "plots",
+    "live.widgets",
+)  # what needs more than the standard library, or a terminal
 DATA = (".css", ".json")
 # What an answer to an exercise may import, and what Python looks for by a name that it makes up.
 ANSWERS = (
@@ -126,7 +134,9 @@ def main() -> None:
             files[path.relative_to(SOURCE).as_posix()] = path.read_bytes()
         elif path.suffix == ".toml":  # scalebook.sources.tables reads it as JSON, ten times faster
             tables = tomllib.loads(path.read_text("utf-8"))
-            files[path.relative_to(SOURCE).with_suffix(".json").as_posix()] = json.dumps(tables, default=str).encode()  # dates as texts
+            files[path.relative_to(SOURCE).with_suffix(".json").as_posix()] = json.dumps(
+                tables, default=str
+            ).encode()  # dates as texts
     write("scalebook.zip", files)
 
 
