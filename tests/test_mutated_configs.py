@@ -58,7 +58,7 @@ def whole(n: Any) -> bool:
     return type(n) is int and n >= 0
 
 
-@settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10_000, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(mutated())
 def test_a_changed_configuration_is_counted_or_refused(config: dict[Any, Any]) -> None:
     try:
