@@ -17,7 +17,7 @@ from scalebook.transformer.blocks import Block, attention, mlp
 from scalebook.transformer.layers import MOST_LAYERS, Convention, Layer, around, attended, kept, norms
 from scalebook.transformer.ops import Op, Size, Span, nothing
 from scalebook.transformer.precision import Precision, bytes_of
-from scalebook.units import ceil_div, largest, nbytes, positive, round_up, wide
+from scalebook.units import ceil_div, is_array, largest, nbytes, positive, round_up, wide
 
 Kind = Literal["train", "forward", "prefill", "decode"]
 ACTIVE = {
@@ -224,10 +224,10 @@ class Model:
         past = positive(past, "past", whole=True, zero=True)
         if kind in ("train", "decode") and largest(past):
             raise SizeError(f"past = {shown(past)} is for a prefill, or a forward pass, after other tokens; kind is {kind!r}")
-        used = [(largest(n), op) for _, n, op, _ in self.computed(decoding=kind == "decode")]
-        most = sum(n * (largest(op.token_flops) + largest(op.pair_flops) * (largest(S) + largest(past))) for n, op in used)
-        bound = 8 * largest(B) * largest(S) * most
-        B, S, past = wide(bound, batch=B, seq_len=S, past=past)
+        if any(is_array(v) for v in (B, S, past)):
+            used = [(largest(n), op) for _, n, op, _ in self.computed(decoding=kind == "decode")]
+            most = sum(n * (largest(op.token_flops) + largest(op.pair_flops) * (largest(S) + largest(past))) for n, op in used)
+            B, S, past = wide(8 * largest(B) * largest(S) * most, batch=B, seq_len=S, past=past)
         T, past = (1, S - 1) if kind == "decode" else (S, past)
         rounds = 3 if kind == "train" else 1  # backward: twice the products of forward, for the inputs and for the weights
         parts: dict[str, Size] = {}

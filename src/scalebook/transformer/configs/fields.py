@@ -46,10 +46,15 @@ def _harmless(name: str) -> bool:
 
 
 @cache
+def _classes() -> Mapping[str, Any]:
+    text = resources.files("scalebook").joinpath("data/architectures.json").read_text(encoding="utf-8")
+    known: Mapping[str, Any] = json.loads(text)
+    return known
+
+
 def families() -> Mapping[str, Mapping[str, Any]]:
     """Every family's own fields with their defaults, as data/architectures.json has them."""
-    text = resources.files("scalebook").joinpath("data/architectures.json").read_text(encoding="utf-8")
-    known: Mapping[str, Mapping[str, Any]] = json.loads(text)["families"]
+    known: Mapping[str, Mapping[str, Any]] = _classes()["families"]
     return known
 
 
@@ -224,7 +229,7 @@ class Fields:
         odd = [k for k in left if not isinstance(k, str)]
         if odd:
             raise ModelError(f"{self._what} has a field whose name is no text: {shown(odd[0])}")
-        unknown = [k for k in left if k not in self.defaults and k not in _common()]
+        unknown = [k for k in left if k not in self.defaults and k not in _classes()["common"]]
         bad = [k for k in unknown if not _harmless(k) and _could_count(self.config[k])]
         if bad:
             listed = ", ".join(f"{k if k.isidentifier() else shown(k)} = {shown(self.config[k])}" for k in bad[:6]) + (
@@ -235,12 +240,6 @@ class Fields:
                 "Take out what does not belong to this family; if they do, this model is not known yet"
             )
         return tuple(sorted(unknown))
-
-
-@cache
-def _common() -> frozenset[str]:
-    text = resources.files("scalebook").joinpath("data/architectures.json").read_text(encoding="utf-8")
-    return frozenset(json.loads(text).get("common", ()))
 
 
 def _could_count(value: Any) -> bool:

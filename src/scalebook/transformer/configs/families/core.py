@@ -10,7 +10,7 @@ from scalebook.transformer.blocks import Block, attention, experts, mlp
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.layers import Layer, around, norms, stacked
 from scalebook.transformer.model import Model
-from scalebook.transformer.ops import FULL, Span
+from scalebook.transformer.ops import FULL, Op, Span
 
 KINDS = {"full_attention", "sliding_attention", "chunked_attention", "attention"}
 
@@ -25,11 +25,13 @@ def heads(c: Fields, D: int) -> tuple[int, int, int]:
     return N, K, H
 
 
-def finished(c: Fields, layers: tuple[Layer, ...], D: int, **options: Any) -> Model:
-    """The layers with what stands around them."""
-    V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings")
+def finished(
+    c: Fields, layers: tuple[Layer, ...], D: int, *, tied: bool | None = None, mtp: tuple[Op, ...] = (), **options: Any
+) -> Model:
+    """The layers with what stands around them, and modules for further tokens apart; `tied` is a field unless it is given."""
+    V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings") if tied is None else tied
     context = c.context("max_position_embeddings")
-    return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, **options), tied, context=context)
+    return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, **options), tied, mtp, context)
 
 
 def same(L: int, *blocks: Block) -> tuple[Layer, ...]:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, attention, experts, mlp
+from scalebook.transformer.configs.families.core import finished
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import LARGEST, Fields
-from scalebook.transformer.layers import Layer, around, norms, stacked
+from scalebook.transformer.layers import Layer, norms, stacked
 from scalebook.transformer.model import Model
 from scalebook.transformer.ops import FULL, Op, Span, matmul, vector
 from scalebook.transformer.recurrent import mamba2
@@ -82,9 +83,8 @@ def heads(
 
 def whole(c: Fields, layers: tuple[Layer, ...], *, D: int, extra: tuple[Op, ...] = (), mtp: Iterable[Op] = ()) -> Model:
     """The layers, and around them embedding, last norm, and a head that may be tied."""
-    V, tied = c.size("vocab_size"), "tie_word_embeddings" in {**c.defaults, **c.config} and c.flag("tie_word_embeddings")
-    context = c.context("max_position_embeddings")
-    return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, extra=extra), tied, tuple(mtp), context)
+    tied = "tie_word_embeddings" in {**c.defaults, **c.config} and c.flag("tie_word_embeddings")
+    return finished(c, layers, D, tied=tied, mtp=tuple(mtp), extra=extra)
 
 
 def untied(c: Fields) -> None:

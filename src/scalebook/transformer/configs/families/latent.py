@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from scalebook.errors import ModelError
 from scalebook.transformer.blocks import Block, attention, experts, latent_attention, mlp
+from scalebook.transformer.configs.families.core import finished
 from scalebook.transformer.configs.families.shared import head_width, like, no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.indexer import indexer
@@ -115,13 +116,6 @@ def by_kinds(
         norm, ffn = after[f]
         made[a, f] = Layer(f if len(mixers) == 1 else f"{f}, {a}", (norm, mixers[a], ffn))
     return stacked((made[pair].kind, made[pair]) for pair in pairs)
-
-
-def finished(c: Fields, layers: tuple[Layer, ...], D: int, *, mtp: tuple[Op, ...] = (), extra: tuple[Op, ...] = ()) -> Model:
-    """The layers with what stands around them, and modules for further tokens apart."""
-    V, tied = c.size("vocab_size"), c.flag("tie_word_embeddings")
-    context = c.context("max_position_embeddings")
-    return Model("", c.family, D, V, layers, around(D=D, V=V, tied=tied, extra=extra), tied, mtp, context)
 
 
 def further_tokens(c: Fields, layer: Iterable[Block], D: int, *, own: tuple[str, ...] = (), scales: int = 3) -> tuple[Op, ...]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, experts, mlp
-from scalebook.transformer.configs.families.latent import finished, further_tokens, is_null, mla
+from scalebook.transformer.configs.families.core import finished
+from scalebook.transformer.configs.families.latent import further_tokens, is_null, mla
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.layers import Layer, norms

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from scalebook.errors import ModelError, shown
 from scalebook.transformer.blocks import Block, latent_attention, mlp
-from scalebook.transformer.configs.families.latent import by_kinds, finished, indexer_types, mixture, mlp_types
+from scalebook.transformer.configs.families.core import finished
+from scalebook.transformer.configs.families.latent import by_kinds, indexer_types, mixture, mlp_types
 from scalebook.transformer.configs.families.shared import no_count
 from scalebook.transformer.configs.fields import Fields
 from scalebook.transformer.indexer import indexer
